@@ -1,0 +1,91 @@
+"""Every way the atlas refuses, and the exit code each one means.
+
+    AtlasError              2   the input cannot be read, or the command is misused
+    ├── UsageError          2   options that contradict each other, or a value out of range
+    ├── UnknownModel        2   no such model; the nearest names are the hint
+    ├── NotDescribed        2   catalogued, or of a known family, but its layers are not described yet
+    ├── ConfigError         2   a config.json or params.json that cannot be understood
+    ├── SpecError           2   a description file (specs/) that contradicts itself or another
+    ├── SourceError         2   a cited source that is at hand but does not hold what is cited
+    ├── CheckpointError     2   not a checkpoint, or bytes that are not a safetensors file
+    ├── HubError            2   the Hub refused, or could not be reached
+    └── MissingExtra        2   a command needs packages that are not installed
+
+An error is one sentence with an address: what, where, what was expected, what was found. What to try
+goes into `hint`. Nothing here is printed; `atlas.cli` does that, and maps the class to the exit code.
+"""
+
+from __future__ import annotations
+
+
+class AtlasError(Exception):
+    """A refusal that a user can act on.
+
+    Args:
+        message: one sentence: what is wrong, where, what was expected and what was found.
+        hint: what to try, as a second sentence; empty where nothing helps.
+    """
+
+    code = "error"
+    exit_code = 2
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(AtlasError):
+    code = "usage"
+
+
+class UnknownModel(AtlasError):
+    code = "unknown_model"
+
+
+class NotDescribed(AtlasError):
+    code = "not_described"
+
+
+class ConfigError(AtlasError):
+    code = "config"
+
+
+class SpecError(AtlasError):
+    code = "spec"
+
+
+class SourceError(AtlasError):
+    code = "source"
+
+
+class CheckpointError(AtlasError):
+    """A checkpoint file that cannot be read.
+
+    Args:
+        code: the finding's code as `atlas verify` reports it: `header`, `pointer`, `truncated`, ...
+    """
+
+    code = "checkpoint"
+
+    def __init__(self, message: str, *, hint: str = "", code: str = "checkpoint") -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+class HubError(AtlasError):
+    """The Hub refused or could not be reached.
+
+    Args:
+        code: `gated`, `forbidden`, `not_found`, `offline`, `network`, ...
+    """
+
+    code = "hub"
+
+    def __init__(self, message: str, *, hint: str = "", code: str = "hub") -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+class MissingExtra(AtlasError):
+    code = "missing_extra"
