@@ -1,0 +1,1 @@
+"""The accountant and the tracer: exact arithmetic on a bound graph, and nothing else."""

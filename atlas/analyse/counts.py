@@ -1,0 +1,299 @@
+"""Exact parameter counts, each with the calculation that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from atlas import dtypes, shapes, tensors
+from atlas.bibliography import Evidence, evidence
+from atlas.bind import bind
+from atlas.errors import UsageError
+from atlas.graph import Block, Graph, Weight
+from atlas.library import Library
+from atlas.model import Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One component, over all layers it stands in.
+
+    Attributes:
+        calculation: what gives the parameters of one instance: `128,256 × 4,096 = 525,336,576`.
+        parameters: those of all instances; 0 for a tied matrix, which is counted where it is stored.
+        tied_to: the component whose matrix it is.
+    """
+
+    id: str
+    name: str
+    calculation: str
+    instances: int
+    parameters_per_instance: int
+    parameters: int
+    tied_to: str | None
+    cites: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    stack: str
+    layer: int
+    parameters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A weight in one layer, with the name of the tensor that holds it in each convention; None where none does."""
+
+    name: Mapping[str, str | None]
+    shape: tuple[int, ...]
+    parameters: int
+    component: str
+    tied_to: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What `atlas params` says.
+
+    Attributes:
+        total_parameters: distinct trained parameters of the released checkpoint; a tied matrix once.
+        active_parameters: those one text token passes through.
+        logical_parameters: the same as the total with a tied matrix counted in both of its places.
+        catalogue_parameters: what the catalogue entry gives when the reference code is built from it as it stands.
+        by_convention: the numbers a checkpoint stores in each convention.
+        stored_elements: those in the convention the checkpoint is published in.
+        weight_bytes: the bytes those take in `dtype`.
+        devices: with N devices, the parameters on each: matrices split evenly, vectors on every one.
+    """
+
+    model: str
+    name: str
+    total_parameters: int
+    active_parameters: int
+    logical_parameters: int
+    catalogue_parameters: int | None
+    by_convention: Mapping[str, int]
+    stored_elements: int
+    weight_bytes: int
+    dtype: str
+    tensor_count: int
+    components: tuple[Component, ...]
+    layers: tuple[Layer, ...]
+    tensors: tuple[Tensor, ...]
+    devices: int | None
+    parameters_per_device: int | None
+    rests_on: str
+    notes: tuple[str, ...]
+    conflicts: tuple[Conflict, ...]
+
+
+def count(graph: Graph, library: Library, *, by: str = "component", devices: int | None = None) -> Counts:
+    """Count every parameter of a model.
+
+    Args:
+        by: `component`, `layer` or `tensor`: what is listed beside the components.
+        devices: over how many devices the weights are spread.
+    """
+    model = graph.model
+    published = "hf" if "hf" in graph.architecture.conventions else next(iter(graph.architecture.conventions))
+    by_convention = {name: stored(graph, name) for name in graph.architecture.conventions}
+    notes = list(model.notes) + [f"{gap.says[0].upper()}{gap.says[1:]}." for gap in model.gaps]
+    if not model.dtype_stated:
+        notes.append(f"The configuration states no dtype; bytes are for {model.dtype}, an assumption.")
+    catalogued = model.as_catalogued
+    return Counts(
+        model=model.id,
+        name=model.name,
+        total_parameters=total(graph),
+        active_parameters=active(graph),
+        logical_parameters=logical(graph),
+        catalogue_parameters=None if catalogued is None else logical(bind(catalogued, library)),
+        by_convention={name: elements for name, (_, elements) in by_convention.items()},
+        stored_elements=by_convention[published][1],
+        weight_bytes=dtypes.size_bytes(model.dtype, by_convention[published][1]),
+        dtype=model.dtype,
+        tensor_count=by_convention[published][0],
+        components=tuple(_component(graph, weight, library) for weight in graph.weights.values()),
+        layers=tuple(_layers(graph)) if by == "layer" else (),
+        tensors=tuple(_tensors(graph)) if by == "tensor" else (),
+        devices=devices,
+        parameters_per_device=None if devices is None else per_device(graph, devices),
+        rests_on=model.rests_on,
+        notes=tuple(notes),
+        conflicts=model.conflicts,
+    )
+
+
+def total(graph: Graph) -> int:
+    """Distinct parameters: a tied matrix once."""
+    return sum(
+        graph.size(weight) * graph.instances(weight)
+        for weight in graph.weights.values()
+        if graph.tied_to(weight) is None
+    )
+
+
+def logical(graph: Graph) -> int:
+    """Parameters with a tied matrix counted in both of its places."""
+    return sum(graph.size(weight) * graph.instances(weight) for weight in graph.weights.values())
+
+
+def active(graph: Graph) -> int:
+    """Parameters one text token passes through: of routed experts only the chosen ones, of another tower none.
+
+    A weight counts where a step that uses it reads something that depends on the tokens. An embedding and an output
+    matrix count whole.
+    """
+    passed: dict[str, int] = {}
+    depends = {"tokens"}
+    for block in graph.blocks:
+        if block.stack is not None and _stack_input(graph, block.stack) in depends:
+            depends.add("x")
+        elif block.stack is not None:
+            depends.discard("x")
+        for node in block.nodes:
+            for step in node.steps:
+                if any(operand.name in depends for operand in step.of):
+                    depends |= {step.sets, node.id}
+                    for operand in step.of:
+                        if operand.weight is not None and graph.tied_to(operand.weight) is None:
+                            passed[operand.weight.id] = _used(
+                                graph, operand.weight, operand.shape, operand.instead_of
+                            )
+        if block.stack is not None and block.nodes[-1].id in depends:
+            depends.add(block.stack)
+    return sum(each * graph.instances(graph.weights[name]) for name, each in passed.items())
+
+
+def _stack_input(graph: Graph, stack: str) -> str:
+    return next(part.of for part in graph.parts if not isinstance(part, Block) and part.id == stack)
+
+
+def _used(graph: Graph, weight: Weight, shape: shapes.Shape, instead_of: str | None) -> int:
+    if instead_of is None:
+        return graph.size(weight)
+    return shapes.size((axis for axis in shapes.atoms(shape) if axis in graph.dims), graph.dims)
+
+
+def stored(graph: Graph, convention: str) -> tuple[int, int]:
+    """(tensors, numbers in them) of a checkpoint in that convention."""
+    keeps_tied = tensors.convention(graph, convention).stores_tied
+    names = elements = 0
+    for row in tensors.rows(graph, convention):
+        if row.tied_to is None or keeps_tied:
+            many = len(row.layers[1]) if row.layers else 1
+            for _, amount in row.indices:
+                many *= amount
+            names += many
+            each = 1
+            for length in row.shape:
+                each *= length
+            elements += many * each
+    return names, elements
+
+
+def per_device(graph: Graph, devices: int) -> int:
+    """Parameters on each of several devices, as Meta's model-parallel layers split them.
+
+    A matrix is cut evenly along one side; a vector is on every device; a key or value projection is never cut within a
+    head, so beyond one head for each device they repeat.
+
+    Raises:
+        UsageError: a matrix does not divide.
+    """
+    if devices < 1:
+        raise UsageError(f"--devices is {devices}, expected 1 or more")
+    held = 0
+    for weight in graph.weights.values():
+        if graph.tied_to(weight) is not None:
+            continue
+        size = graph.size(weight)
+        if len(weight.shape) > 1:
+            heads = graph.dims.get("n_kv_heads", devices)
+            parts = min(devices, heads) if "n_kv_heads" in shapes.atoms(weight.shape) else devices
+            if size % parts or (parts < devices and devices % parts):
+                raise UsageError(f"{weight.component} cannot be cut evenly over {devices:,} devices")
+            size //= parts
+        held += size * graph.instances(weight)
+    return held
+
+
+def calculation(graph: Graph, weight: Weight) -> str:
+    """What gives one instance's parameters, `128,256 × 4,096 = 525,336,576`."""
+    sizes = [shapes.size(group, graph.dims) for group in weight.shape]
+    factors = " × ".join(f"{size:,}" for size in sizes)
+    return factors if len(sizes) == 1 else f"{factors} = {graph.size(weight):,}"
+
+
+def title(graph: Graph, weight: Weight) -> str:
+    """What a weight's page and rows call it."""
+    node = next(node for block in graph.blocks for node in block.nodes if node.id == weight.node)
+    page = graph.architecture.pages.get(weight.component)
+    return (page.title if page else "") or weight.words.title or node.component.title
+
+
+def _cites(graph: Graph, weight: Weight) -> Sequence[str]:
+    node = next(node for block in graph.blocks for node in block.nodes if node.id == weight.node)
+    page = graph.architecture.pages.get(weight.component)
+    return (page.cites if page else []) or weight.words.cites or node.component.cites
+
+
+def _component(graph: Graph, weight: Weight, library: Library) -> Component:
+    other = graph.tied_to(weight)
+    size = graph.size(weight)
+    instances = graph.instances(weight)
+    return Component(
+        id=weight.component,
+        name=title(graph, weight),
+        calculation=calculation(graph, weight),
+        instances=instances,
+        parameters_per_instance=size,
+        parameters=0 if other else size * instances,
+        tied_to=other.component if other else None,
+        cites=tuple(evidence(_cites(graph, weight), library, graph.model.family)),
+    )
+
+
+def _layers(graph: Graph) -> list[Layer]:
+    each = {
+        block.id: sum(graph.size(weight) for node in block.nodes for weight in node.weights)
+        for block in graph.blocks
+        if block.stack
+    }
+    found: dict[tuple[str, int], int] = {}
+    for i, block in graph.walk():
+        if block.stack is not None and i is not None:
+            found[block.stack, i] = found.get((block.stack, i), 0) + each[block.id]
+    return [Layer(stack, i, parameters) for (stack, i), parameters in found.items()]
+
+
+def _tensors(graph: Graph) -> list[Tensor]:
+    """Every weight in every layer, in execution order, named as each convention names it."""
+    names: dict[str, dict[tuple[str, int | None], str]] = {}
+    for convention in graph.architecture.conventions:
+        table: dict[tuple[str, int | None], str] = {}
+        for row in tensors.rows(graph, convention):
+            if row.tied_to is not None and not graph.architecture.conventions[convention].stores_tied:
+                continue
+            word, layers = row.layers or ("", (None,))
+            for layer in layers:
+                # A tensor for each expert is one line here, its placeholder left standing.
+                name = row.template.text.replace(f"{{{word}}}", str(layer))
+                table |= {(weight.id, layer): name for weight in row.weights}
+        names[convention] = table
+    found = []
+    for i, block in graph.walk():
+        for node in block.nodes:
+            for weight in node.weights:
+                other = graph.tied_to(weight)
+                found.append(
+                    Tensor(
+                        name={convention: table.get((weight.id, i)) for convention, table in names.items()},
+                        shape=tuple(shapes.size(group, graph.dims) for group in weight.shape),
+                        parameters=0 if other else graph.size(weight),
+                        component=weight.component,
+                        tied_to=other.id if other else None,
+                    )
+                )
+    return found

@@ -1,0 +1,110 @@
+"""Cites resolved: a claim, every place that bears it out, and how directly for a given family.
+
+    direct        that very model's code or catalogue says it
+    contextual    a predecessor, a sibling, or a published copy says the same
+    operation     a dependency shows how an operation stores or applies its weights
+
+The relation is worked out from what a source describes, so one claim is direct for one family and contextual for the next.
+Nothing is read here but the description; `atlas.evidence` reads the sources themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from atlas import spec
+from atlas.errors import SpecError
+from atlas.library import Library
+
+RELATIONS = ("direct", "contextual", "operation")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One place that bears out one claim.
+
+    Attributes:
+        id: of the cite; several places of one cite share it.
+        lines: ranges of the file, both ends included; empty for a published configuration, which is cited by values.
+        sha256: of those lines in order, each ended by one newline.
+    """
+
+    id: str
+    relation: str
+    claim: str
+    source: str
+    title: str
+    repo: str
+    revision: str
+    path: str
+    lines: tuple[tuple[int, int], ...]
+    sha256: str
+
+    @property
+    def where(self) -> str:
+        """File and lines, as a page cites them: `model.py 266–269, 298–302`."""
+        spans = ", ".join(f"{a}–{b}" if a != b else str(a) for a, b in self.lines)
+        return f"{self.path.rpartition('/')[2]} {spans}".rstrip()
+
+
+def evidence(cites: Iterable[str], library: Library, family: str = "") -> list[Evidence]:
+    """Every place behind these cites, the most direct first, in the cites' order within a relation.
+
+    Raises:
+        SpecError: a cite or its source is not in the bibliography.
+    """
+    found: list[Evidence] = []
+    for name in dict.fromkeys(cites):
+        cite = _cite(name, library, family)
+        for place in cite.at:
+            source = library.source(place.source, f"cite {name}")
+            found.append(
+                Evidence(
+                    id=name,
+                    relation=relation(source, family),
+                    claim=cite.claim,
+                    source=place.source,
+                    title=source.title,
+                    repo=source.repo,
+                    revision=source.revision,
+                    path=source.path,
+                    lines=tuple((first, last) for first, last in place.lines),
+                    sha256=place.sha256,
+                )
+            )
+    return sorted(found, key=lambda item: RELATIONS.index(item.relation))
+
+
+def relation(source: spec.Source, family: str) -> str:
+    """How directly a source bears out a claim about that family."""
+    if source.role == "dependency":
+        return "operation"
+    return "direct" if family in source.describes else "contextual"
+
+
+def _cite(name: str, library: Library, family: str) -> spec.Cite:
+    kind, _, row = name.partition("/")
+    if kind == "catalogue" and row:
+        return catalogue_cite(library.catalogue(family), row)
+    if name not in library.cites:
+        raise SpecError(f"no cite is called {name!r} in cites.toml")
+    return library.cites[name]
+
+
+def catalogue_cite(catalogue: spec.Catalogue, name: str) -> spec.Cite:
+    """The cite of an entry of Meta's catalogue, or of a name its entries take values from."""
+    for entry in catalogue.entries:
+        if entry.descriptor == name:
+            claim = f"Meta's catalogue entry {name} states its dimensions and settings."
+            return _one_place(claim, catalogue.source, entry.lines, entry.sha256)
+    if name in catalogue.names:
+        named = catalogue.names[name]
+        return _one_place(
+            f"Entries of the catalogue take values from {name}.", catalogue.source, named.lines, named.sha256
+        )
+    raise SpecError(f"the catalogue has neither an entry nor a name {name!r}")
+
+
+def _one_place(claim: str, source: str, lines: list[list[int]], sha256: str) -> spec.Cite:
+    return spec.Cite(claim=claim, at=[spec.Place(source=source, lines=lines, sha256=sha256)])

@@ -1,0 +1,28 @@
+"""Conditions in a description: whether an optional weight, step or note is there.
+
+"bias"           the value is set: neither false, 0 nor "off"
+"tied=false"     it is exactly this
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from atlas.errors import SpecError
+
+
+def holds(when: str | None, values: Mapping[str, bool | int | float | str]) -> bool:
+    """Whether the condition is met; no condition always is.
+
+    Raises:
+        SpecError: it asks for something that has no value here.
+    """
+    if when is None:
+        return True
+    name, equals, word = when.partition("=")
+    if name not in values:
+        raise SpecError(f"when = {when!r}: nothing is called {name!r}")
+    value = values[name]
+    if not equals:
+        return value not in (0, False, "off")
+    return (str(value).lower() if isinstance(value, bool) else str(value)) == word

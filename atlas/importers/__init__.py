@@ -1,0 +1,1 @@
+"""What others wrote about their models, read into the atlas: configs, and Meta's catalogue."""

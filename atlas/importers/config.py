@@ -1,0 +1,295 @@
+"""A checkpoint's own configuration -> a Model, by the tables of its architecture.
+
+`config.json` of the Hub and Meta's `params.json` are read alike: every key is used, changes shapes in a way that is not
+described (refused by name), changes the computation only (a gap: counted, but refused where the answer depends on it),
+is ignored by name, or is unknown (a warning). Absent and `null` both mean the default.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from atlas import dtypes, rope, shapes, spec
+from atlas.errors import ConfigError, SpecError
+from atlas.importers import feed_forward
+from atlas.library import Library
+from atlas.model import Gap, Model, Scalar
+
+LARGEST = 2**48
+"""Of a dimension: far beyond any model, and small enough that every product of a few stays readable."""
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A configuration file's top-level object.
+
+    Raises:
+        ConfigError: it cannot be read, is not JSON, says a key twice, or is no object.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not JSON: byte {error.start} is not UTF-8") from None
+    if text.startswith("version https://git-lfs"):
+        raise ConfigError(
+            f"{path} is a Git LFS pointer, not the file itself", hint="fetch it with `git lfs pull`"
+        )
+    try:
+        config = json.loads(text, object_pairs_hook=_no_key_twice)
+    except _KeyTwice as error:
+        raise ConfigError(f"{path}: the key {error.args[0]!r} stands twice in one object") from None
+    except json.JSONDecodeError as error:
+        raise ConfigError(
+            f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not JSON that can be read: {str(error)[:80]}") from None
+    if not isinstance(config, dict):
+        raise ConfigError(f"{path}: expected a JSON object of settings, found {type(config).__name__}")
+    return config
+
+
+class _KeyTwice(ValueError):
+    pass
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _KeyTwice(next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str = "config.json") -> Model:
+    """The model that a configuration describes.
+
+    Args:
+        config: the file's top-level object.
+        id: what messages call it: a path or a Hub id.
+        file: `config.json` or `params.json`, which decides the tables it is read by.
+
+    Raises:
+        ConfigError: a dimension is missing, is no positive integer or does not divide as needed; or a setting changes
+            shapes in a way that is not described. The message names the key.
+    """
+    architecture, table = _table(config, library, id, file)
+    read = _Reading(architecture, table, library, f"{id}")
+    read.keys(config)
+    read.defaults()
+    if file == "params.json":
+        read.meta()
+    read.check()
+    return Model(
+        id=id,
+        name=str(config.get("_name_or_path") or id),
+        architecture=architecture.id,
+        dims=read.dims,
+        numbers=read.numbers,
+        flags=architecture.flags | {k: v for k, v in read.flags.items() if k in architecture.flags},
+        rope=read.rope,
+        dtype=read.dtype or "BF16",
+        dtype_stated=read.dtype is not None,
+        context_length=read.context_length,
+        rests_on=f"the configured dimensions in {id}",
+        notes=tuple(read.notes),
+        warnings=tuple(read.warnings),
+        gaps=tuple(read.gaps),
+    )
+
+
+def _table(
+    config: Mapping[str, Any], library: Library, id: str, file: str
+) -> tuple[spec.Architecture, spec.Config]:
+    """The architecture and the table of keys that this configuration is read by."""
+    name = "meta" if file == "params.json" else config.get("model_type")
+    if name is None:
+        raise ConfigError(
+            f"{id}: model_type is missing, so the architecture is not known",
+            hint='add it, for example "model_type": "llama"',
+        )
+    known: dict[str, spec.Architecture] = {}
+    for architecture in map(library.architecture, library.paths("architectures")):
+        for word, table in architecture.configs.items():
+            if table.file == file:
+                known[word] = architecture
+    if not isinstance(name, str) or name not in known:
+        raise ConfigError(
+            f"{id}: model_type {name!r} is not described yet; described are {', '.join(sorted(known))}",
+        )
+    return known[name], library.config(known[name], name)
+
+
+@dataclass
+class _Reading:
+    """What has been read so far of one configuration."""
+
+    architecture: spec.Architecture
+    table: spec.Config
+    library: Library
+    where: str
+    dims: dict[str, int] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)
+    flags: dict[str, Scalar] = field(default_factory=dict)
+    rope: dict[str, Scalar] = field(default_factory=dict)
+    dtype: str | None = None
+    context_length: int | None = None
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    said_by: dict[str, str] = field(default_factory=dict)
+    """Our name -> the key that gave it, for messages and against two keys that disagree."""
+
+    def keys(self, config: Mapping[str, Any]) -> None:
+        table = self.table
+        for key, value in config.items():
+            if value is None or key in table.ignored:
+                continue
+            if key in table.only:
+                if not _among(value, table.only[key]):
+                    described = " or ".join(map(json.dumps, [*table.only[key], None]))
+                    raise ConfigError(
+                        f"{self.where}: {key} is {_short(value)}, which changes the model's tensors and is not "
+                        f"described; expected {described}"
+                    )
+            elif key in table.computes:
+                rule = table.computes[key]
+                if not _among(value, rule.only):
+                    self.gaps.append(
+                        Gap(rule.says.replace("{value}", _short(value)), frozenset(rule.affects))
+                    )
+            elif key in table.used:
+                self._use(key, table.used[key], value)
+            else:
+                self.warnings.append(f"{self.where}: the key {key} is unknown and was not used")
+
+    def _use(self, key: str, name: str, value: Any) -> None:
+        if name == "rope":
+            theta, scaled, gap = rope.read(key, value, self.where)
+            self._agree(key, name, scaled, self.rope if name in self.said_by else None)
+            self.rope = scaled
+            self.gaps += [gap] if gap and gap not in self.gaps else []
+            if theta is not None:
+                self._agree(key, "rope_theta", theta, self.numbers.get("rope_theta"))
+                self.numbers["rope_theta"] = theta
+        elif name == "dtype":
+            found = dtypes.find(value) if isinstance(value, str) else None
+            if found is None:
+                self.warnings.append(
+                    f"{self.where}: {key} is {_short(value)}, which is no dtype that is known"
+                )
+            else:
+                self._agree(key, name, found, self.dtype)
+                self.dtype = found
+        elif name == "context_length":
+            found_length = self._integer(key, value)
+            self._agree(key, name, found_length, self.context_length)
+            self.context_length = found_length
+        elif name in self.library.axes:
+            size = self._integer(key, value)
+            self._agree(key, name, size, self.dims.get(name))
+            self.dims[name] = size
+        elif isinstance(self.architecture.flags.get(name, self.table.defaults.get(name)), bool):
+            if not isinstance(value, bool):
+                raise ConfigError(f"{self.where}: {key} is {_short(value)}, expected true or false")
+            self.flags[name] = value
+        elif not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
+            raise ConfigError(f"{self.where}: {key} is {_short(value)}, expected a positive number")
+        else:
+            self._agree(key, name, value, self.numbers.get(name))
+            self.numbers[name] = value
+        self.said_by.setdefault(name, key)
+
+    def _agree(self, key: str, name: str, value: object, before: object) -> None:
+        if before is not None and value != before:
+            other = self.said_by.get(name, name)
+            raise ConfigError(
+                f"{self.where}: {key} and {other} disagree: {_short(value)} and {_short(before)}"
+            )
+        self.said_by.setdefault(name, key)
+
+    def _integer(self, key: str, value: Any) -> int:
+        if key == "vocab_size" and value == -1:
+            raise ConfigError(
+                f"{self.where}: vocab_size is -1: Meta's Llama 2 files leave it to the tokenizer",
+                hint="put the tokenizer's size there (Llama 2: 32000), or name the model, for example llama2-7b",
+            )
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ConfigError(f"{self.where}: {key} is {_short(value)}, expected a positive integer")
+        if not 1 <= value <= LARGEST:
+            bounds = "a positive integer" if value < 1 else f"at most {LARGEST:,}"
+            raise ConfigError(f"{self.where}: {key} is {_short(value)}, expected {bounds}")
+        return value
+
+    def defaults(self) -> None:
+        """What an absent key means, with a note for the numbers the computation depends on."""
+        key_of = {name: key for key, name in reversed(self.table.used.items())}
+        for name, value in self.table.defaults.items():
+            if isinstance(value, bool):
+                self.flags.setdefault(name, value)
+            elif name not in self.numbers and isinstance(value, int | float):
+                self.numbers[name] = value
+                self.notes.append(f"{key_of[name]} is not stated; {value:g} is used, the default")
+
+    def meta(self) -> None:
+        """What Meta's reference code works out from the arguments: the feed-forward's width, scaled positions."""
+        multiple_of = self.numbers.pop("multiple_of")
+        multiplier = self.numbers.pop("ffn_dim_multiplier", None)
+        if not isinstance(multiple_of, int):
+            raise ConfigError(f"{self.where}: multiple_of is {multiple_of!r}, expected a positive integer")
+        if "dim" in self.dims:
+            try:
+                self.dims["ffn_dim"] = feed_forward.width(self.dims["dim"], multiple_of, multiplier)
+            except OverflowError:
+                raise ConfigError(
+                    f"{self.where}: ffn_dim_multiplier {multiplier!r} gives no finite width"
+                ) from None
+        self.notes = [note for note in self.notes if not note.startswith("multiple_of")]
+        if self.flags.pop("use_scaled_rope", False):
+            self.rope = dict(rope.META_SCALED)
+
+    def check(self) -> None:
+        """Every dimension is there, and those that follow from others divide exactly."""
+        key_of = {name: key for key, name in reversed(self.table.used.items())}
+        for name, key in key_of.items():
+            if name in self.library.axes and name not in self.dims and name not in self.architecture.derived:
+                raise ConfigError(
+                    f"{self.where}: {key} is missing: {self.library.axes[name].meaning}",
+                    hint="every dimension has to be stated; absent heads and head widths have defaults",
+                )
+        sizes: dict[str, int | float] = dict(self.dims)
+        sized = {name: axis.size for name, axis in self.library.axes.items() if axis.size}
+        for name, text in {**self.architecture.derived, **sized}.items():
+            if name in sizes:
+                continue
+            try:
+                sizes[name] = shapes.evaluate(text, sizes)
+            except shapes.MissingName:
+                continue
+            except SpecError:
+                spelled = re.sub(
+                    r"[a-z_]\w*", lambda m: f"{key_of.get(m[0], m[0])} ({int(sizes[m[0]]):,})", text
+                )
+                raise ConfigError(
+                    f"{self.where}: {spelled} leaves a remainder, so there is no {self.library.axes[name].meaning}",
+                    hint="give head_dim where heads are not dim / heads wide" if name == "head_dim" else "",
+                ) from None
+
+
+def _among(value: Any, allowed: list[Scalar]) -> bool:
+    return any(value == option and isinstance(value, bool) == isinstance(option, bool) for option in allowed)
+
+
+def _short(value: object) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):  # an integer too long to be written out
+        text = "a number too long to print"
+    return text if len(text) <= 80 else text[:77] + "..."

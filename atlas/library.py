@@ -1,0 +1,164 @@
+"""Loads the description files: lazily, one table at a time, and with errors that name the file.
+
+The files that come with the atlas are in `specs/`; further folders (`--specs DIR`) add to them or, where a file or a
+table has the same name, take their place. Nothing in them is ever executed.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from atlas import spec
+from atlas.errors import SpecError
+
+T = TypeVar("T", bound=spec.Spec)
+
+
+def builtin_folder() -> Path:
+    """Where the atlas's own specs lie: inside the installed package, or beside it in a working tree."""
+    inside = Path(__file__).with_name("specs")
+    return inside if inside.is_dir() else Path(__file__).parents[1] / "specs"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file's tables.
+
+    Raises:
+        SpecError: the file cannot be read, is not UTF-8 or is not TOML; with line and column.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SpecError(f"{path}: not TOML: {error}") from None
+
+
+def validate(kind: type[T], table: object, where: str) -> T:
+    """A table as its class.
+
+    Raises:
+        SpecError: one sentence for every field that is wrong, each with its address in the file.
+    """
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, fault['loc'])) or 'the table'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
+            + (f", found {str(fault['input'])[:60]!r}" if fault["type"] != "missing" else "")
+            for fault in error.errors(include_url=False)
+        ]
+        raise SpecError(f"{where}: " + "; ".join(faults)) from None
+
+
+class Library:
+    """All descriptions: the atlas's own, and those of further folders over them."""
+
+    def __init__(self, *overlays: Path) -> None:
+        self.folders = (builtin_folder(), *overlays)
+        self._components: dict[str, spec.Component] = {}
+        self._architectures: dict[str, spec.Architecture] = {}
+
+    # ---- the vocabulary and the bibliography: one file each, tables of all folders together
+
+    def _tables(self, file: str, kind: type[T]) -> dict[str, T]:
+        found: dict[str, T] = {}
+        for folder in self.folders:
+            path = folder / file
+            if path.is_file():
+                found |= {
+                    name: validate(kind, table, f"{path}: {name}") for name, table in read_toml(path).items()
+                }
+        return found
+
+    @cached_property
+    def axes(self) -> Mapping[str, spec.Axis]:
+        return self._tables("axes.toml", spec.Axis)
+
+    @cached_property
+    def parts(self) -> Mapping[str, tuple[str, ...]]:
+        """For each axis that is a product, the axes it is made of."""
+        return {name: tuple(axis.parts.split()) for name, axis in self.axes.items() if axis.parts}
+
+    @cached_property
+    def sources(self) -> Mapping[str, spec.Source]:
+        return self._tables("sources.toml", spec.Source)
+
+    @cached_property
+    def cites(self) -> Mapping[str, spec.Cite]:
+        return self._tables("cites.toml", spec.Cite)
+
+    def source(self, name: str, where: str) -> spec.Source:
+        if name not in self.sources:
+            raise SpecError(f"{where}: no source is called {name!r} in sources.toml")
+        return self.sources[name]
+
+    # ---- one file for each thing
+
+    def paths(self, kind: str) -> dict[str, Path]:
+        """File stem -> path of everything in that folder; later folders take the place of earlier ones."""
+        return {path.stem: path for folder in self.folders for path in sorted((folder / kind).glob("*.toml"))}
+
+    def _file(self, kind: str, name: str) -> Path:
+        for folder in reversed(self.folders):
+            path = folder / kind / f"{name}.toml"
+            if path.is_file():
+                return path
+        raise SpecError(
+            f"no {kind.rstrip('s')} is called {name!r}", hint=f"there are {', '.join(self.paths(kind))}"
+        )
+
+    def component(self, name: str) -> spec.Component:
+        if name not in self._components:
+            path = self._file("components", name)
+            self._components[name] = validate(spec.Component, read_toml(path), str(path))
+        return self._components[name]
+
+    def architecture(self, name: str) -> spec.Architecture:
+        if name not in self._architectures:
+            path = self._file("architectures", name)
+            self._architectures[name] = validate(spec.Architecture, read_toml(path), str(path))
+        return self._architectures[name]
+
+    def config(self, architecture: spec.Architecture, name: str) -> spec.Config:
+        """What the keys of that configuration file mean, with those of the table it is `like`.
+
+        A key that a table classes anew is no longer what the other table says of it.
+        """
+        own = architecture.configs[name]
+        if own.like is None:
+            return own
+        base = self.config(architecture, own.like)
+        said_here = {*own.used, *own.only, *own.computes, *own.agrees, *own.ignored}
+
+        def merged(field: str) -> dict[str, Any]:
+            rest = {key: value for key, value in getattr(base, field).items() if key not in said_here}
+            return rest | getattr(own, field)
+
+        return own.model_copy(
+            update={field: merged(field) for field in ("used", "defaults", "only", "computes", "agrees")}
+            | {"ignored": [key for key in base.ignored if key not in said_here] + own.ignored}
+        )
+
+    # ---- the catalogue
+
+    def family(self, name: str) -> spec.Family:
+        path = self._file("models", name)
+        return validate(spec.Family, read_toml(path), str(path))
+
+    def catalogue(self, family: str) -> spec.Catalogue:
+        path = self._file("catalogue", family)
+        return validate(spec.Catalogue, read_toml(path), str(path))
+
+    def families(self, likely: str = "") -> Iterator[spec.Family]:
+        """Every family; those whose id begins the text come first, the longest id before shorter ones."""
+        names = sorted(
+            self.paths("models"), key=lambda name: (-len(name) if likely.startswith(name) else 0, name)
+        )
+        return map(self.family, names)

@@ -1,0 +1,131 @@
+"""What a MODEL on the command line means: a catalogue id, a descriptor, a Hub id, or a path."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from atlas import spec
+from atlas.errors import AtlasError, ConfigError, UnknownModel
+from atlas.importers import catalogued, config
+from atlas.library import Library
+from atlas.model import Model
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+def resolve(name: str, library: Library) -> Model:
+    """The model a word means. A catalogued name and a path never open a socket.
+
+    Raises:
+        UnknownModel: nothing is called that; with the nearest names.
+        NotDescribed: it is catalogued but not described yet.
+        ConfigError: a configuration that cannot be understood.
+        HubError: a Hub id outside the catalogue whose configuration cannot be had.
+    """
+    found = catalogue_entry(name, library)
+    if found is not None:
+        model = catalogued.describe(*found, library)
+        return model
+    path = Path(name).expanduser()
+    if _is_path(name, path):
+        return from_path(path, library)
+    if _HUB_ID.fullmatch(name):
+        return _from_hub(name, library)
+    raise unknown(name, library)
+
+
+def catalogue_entry(name: str, library: Library) -> tuple[spec.Family, spec.Entry] | None:
+    """The catalogue entry that goes by that id, descriptor or Hub id, whatever its case."""
+    wanted = name.strip().lower()
+    for family in library.families(_likely_family(wanted)):
+        for entry in family.models:
+            if wanted in ids(entry):
+                return family, entry
+    return None
+
+
+def ids(entry: spec.Entry) -> set[str]:
+    """Every name an entry goes by, in lower case."""
+    names = [entry.id, entry.catalogue, *([entry.hub_id] if entry.hub_id else []), *entry.aliases]
+    return {name.lower() for name in names}
+
+
+def _likely_family(name: str) -> str:
+    """The form in which a family's id begins a model's: so that the right file is opened first."""
+    plain = name.rpartition("/")[2].removeprefix("meta-")
+    return re.sub(r"^llama-(?=\d)", "llama", plain)
+
+
+def from_path(path: Path, library: Library) -> Model:
+    """The model of a config.json, a params.json, or a folder that holds one.
+
+    Raises:
+        ConfigError: it is not there, or cannot be understood.
+    """
+    file = path
+    try:
+        if path.is_dir():
+            there = [path / name for name in ("config.json", "params.json") if (path / name).is_file()]
+            if not there:
+                raise ConfigError(
+                    f"{path} holds neither a config.json nor a params.json", hint=_what_is_there(path)
+                )
+            file = there[0]
+        elif not path.exists():
+            raise ConfigError(f"{path}: no such file or folder")
+        elif not path.is_file():
+            raise ConfigError(f"{path} is neither a file nor a folder")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError:  # a NUL byte in the name
+        raise ConfigError(f"{str(path)!r} is not a path") from None
+    settings = config.read_json(file)
+    kind = "params.json" if _is_params(file, settings) else "config.json"
+    return config.describe(settings, library, id=str(path), file=kind)
+
+
+def _is_params(file: Path, settings: dict[str, object]) -> bool:
+    """Meta's own file, by its name or, under another name, by its fields."""
+    return file.name == "params.json" or (
+        "model_type" not in settings and "dim" in settings and "n_layers" in settings
+    )
+
+
+def _what_is_there(folder: Path) -> str:
+    names = sorted(entry.name for entry in folder.iterdir())[:5]
+    return f"it holds {', '.join(names)}" if names else "it is empty"
+
+
+def _is_path(name: str, path: Path) -> bool:
+    if name.startswith((".", "/", "~")) or name.endswith((".json", "/")) or name.count("/") > 1:
+        return True
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _from_hub(name: str, library: Library) -> Model:
+    from atlas.checkpoint import hub  # the Hub client is imported only for a Hub id outside the catalogue
+
+    path = hub.config_file(name)
+    model = config.describe(config.read_json(path), library, id=name)
+    return replace(model, hub_id=name)
+
+
+def unknown(name: str, library: Library) -> AtlasError:
+    """The error for a name nothing goes by, with the nearest that something does."""
+    import difflib
+
+    names = {
+        alias.lower(): entry.id
+        for family in library.families()
+        for entry in family.models
+        for alias in ids(entry)
+    }
+    nearest = difflib.get_close_matches(name.lower(), names, n=6, cutoff=0.5)
+    candidates = list(dict.fromkeys(names[match] for match in nearest))[:3]
+    hint = f"did you mean {', '.join(candidates)}?" if candidates else "`atlas models` lists what there is"
+    return UnknownModel(f"no model is called {name[:80]!r}", hint=hint)

@@ -1,0 +1,166 @@
+"""The shape grammar, and exact arithmetic on named axes.
+
+A shape is written as the field writes it (einops, jaxtyping): words are axes, parentheses make one stored
+dimension of several, and `*` in the layout of a packed tensor stands for whatever is left.
+
+    "batch positions dim"         three dimensions
+    "(n_heads head_dim) dim"      two: n_heads × head_dim rows, dim columns
+    "n_experts dim *"             a layout in which several weights lie side by side along the last axis
+
+It is parsed once into nested tuples, `(("n_heads", "head_dim"), ("dim",))`, and only interpreted from there.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+
+from atlas.errors import SpecError
+
+
+class MissingName(SpecError):
+    """An expression names something that has no value here: not wrong in itself, unlike an inexact division."""
+
+
+Group = tuple[str, ...]
+Shape = tuple[Group, ...]
+Number = int | float
+
+REST = "*"
+
+_TOKEN = re.compile(r"\(|\)|\*|[A-Za-z_]\w*|\S")
+
+
+@cache
+def parse(text: str) -> Shape:
+    """The groups of axes a shape is written as.
+
+    Raises:
+        SpecError: unbalanced or nested parentheses, an empty group, or a character that is no axis.
+    """
+    groups: list[Group] = []
+    open_group: list[str] | None = None
+    for token in _TOKEN.findall(text):
+        if token == "(":
+            if open_group is not None:
+                raise SpecError(f"shape {text!r}: a parenthesis inside a parenthesis")
+            open_group = []
+        elif token == ")":
+            if not open_group:
+                raise SpecError(
+                    f"shape {text!r}: ')' closes " + ("nothing" if open_group is None else "an empty group")
+                )
+            groups.append(tuple(open_group))
+            open_group = None
+        elif token != REST and not token.isidentifier():
+            raise SpecError(f"shape {text!r}: {token!r} is neither an axis nor a parenthesis")
+        elif open_group is not None:
+            open_group.append(token)
+        else:
+            groups.append((token,))
+    if open_group is not None:
+        raise SpecError(f"shape {text!r}: '(' is not closed")
+    return tuple(groups)
+
+
+def render(shape: Shape) -> str:
+    """The shape as it is written; `parse` of it gives the shape back."""
+    return " ".join(group[0] if len(group) == 1 else f"({' '.join(group)})" for group in shape)
+
+
+def atoms(shape: Iterable[Group]) -> list[str]:
+    """Every axis in order, parentheses forgotten."""
+    return [axis for group in shape for axis in group]
+
+
+def rename(shape: Shape, names: Mapping[str, str]) -> Shape:
+    """The same shape on other axes."""
+    if not names:
+        return shape
+    return tuple(tuple(names.get(axis, axis) for axis in group) for group in shape)
+
+
+def take_apart(axes: Iterable[str], named: Iterable[str], parts: Mapping[str, Group]) -> list[str]:
+    """Axes with those that are products replaced by their parts, wherever one of the parts is named.
+
+    `n_heads` is `n_kv_heads × group`: beside an operand on `n_kv_heads` it is taken apart, so that grouped
+    heads need no repetition; beside one on `n_heads` it stays whole.
+    """
+    wanted = set(named)
+
+    def open_up(axis: str) -> list[str]:
+        inner = parts.get(axis)
+        if inner is None or not wanted.intersection(_all_parts(axis, parts)):
+            return [axis]
+        return [atom for part in inner for atom in open_up(part)]
+
+    return [atom for axis in axes for atom in open_up(axis)]
+
+
+def _all_parts(axis: str, parts: Mapping[str, Group]) -> set[str]:
+    inner = parts.get(axis, ())
+    return set(inner).union(*(_all_parts(part, parts) for part in inner)) if inner else set()
+
+
+def size(group: Iterable[str], dims: Mapping[str, int]) -> int:
+    """The product of the axes' sizes."""
+    return math.prod(dims[axis] for axis in group)
+
+
+_OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+}
+
+
+@cache
+def _expression(text: str) -> ast.expr:
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        raise SpecError(f"{text!r} is not arithmetic on named axes") from None
+
+
+def evaluate(text: str, values: Mapping[str, Number]) -> Number:
+    """Arithmetic on named numbers, in integers as long as its operands are.
+
+    `/` between integers is exact: one that leaves a remainder is an error, never a rounded size.
+
+    Raises:
+        MissingName: a name without a value.
+        SpecError: an inexact division, or anything but `+ - * / **`.
+    """
+
+    def go(node: ast.expr) -> Number:
+        match node:
+            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+                return value
+            case ast.Name(id=name):
+                if name not in values:
+                    raise MissingName(f"{text!r}: {name} has no value here")
+                return values[name]
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                return -go(inner)
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                return _divide(go(left), go(right), text)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+                return _OPERATORS[type(op)](go(left), go(right))
+        raise SpecError(f"{text!r} is not arithmetic on named axes")
+
+    return go(_expression(text))
+
+
+def _divide(top: Number, bottom: Number, text: str) -> Number:
+    if bottom == 0:
+        raise SpecError(f"{text!r}: division by zero")
+    if isinstance(top, int) and isinstance(bottom, int):
+        if top % bottom:
+            raise SpecError(f"{text!r}: {top:,} does not divide by {bottom:,} without a remainder")
+        return top // bottom
+    return top / bottom

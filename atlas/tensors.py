@@ -1,0 +1,207 @@
+"""Which tensors a checkpoint holds in a convention: every name and shape, forwards from the description and backwards.
+
+A convention's rows say what each stored tensor holds. Here they are checked against the bound graph (every weight named
+once, nothing named that no component has), given their layers, and expanded.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from atlas import shapes, spec
+from atlas.errors import SpecError, UsageError
+from atlas.graph import Graph, Weight
+from atlas.names import Holding, Template, holding
+from atlas.shapes import REST, Shape, atoms
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a convention's table, bound.
+
+    Attributes:
+        layouts: for each weight it holds, how that weight lies in the stored tensor; `REST` filled in.
+        shape: the stored tensor's shape.
+        indices: for each placeholder but the layer's, how many it counts.
+        layers: (placeholder, layers) where the tensor is one per layer.
+        tied_to: the weight whose matrix this is, where the model ties them.
+    """
+
+    template: Template
+    holds: Holding
+    weights: tuple[Weight, ...]
+    layouts: tuple[Shape, ...]
+    shape: tuple[int, ...]
+    indices: tuple[tuple[str, int], ...]
+    layers: tuple[str, Sequence[int]] | None
+    tied_to: Weight | None
+
+    def names(self) -> Iterator[tuple[str, dict[str, int]]]:
+        """Every name with its indices, layer by layer."""
+        counts = [self.layers[1]] if self.layers else []
+        words = [self.layers[0]] if self.layers else []
+        for word, count in self.indices:
+            words.append(word)
+            counts.append(range(count))
+        for numbers in itertools.product(*counts):
+            indices = dict(zip(words, numbers, strict=True))
+            yield self.template.expand(**indices), indices
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor a checkpoint must hold: one row at its indices."""
+
+    name: str
+    shape: tuple[int, ...]
+    row: Row
+    layer: int | None
+
+
+def convention(graph: Graph, name: str) -> spec.Convention:
+    """The architecture's convention of that name.
+
+    Raises:
+        UsageError: it has none.
+    """
+    known = graph.architecture.conventions
+    if name not in known:
+        raise UsageError(
+            f"{graph.architecture.id} has no names in the convention {name!r}", hint=f"use {', '.join(known)}"
+        )
+    return known[name]
+
+
+def rows(graph: Graph, name: str) -> list[Row]:
+    """The convention's table, bound to the model; rows for weights this model does not have are left out.
+
+    Raises:
+        SpecError: a row names a weight no component declares, a weight is named twice or not at all, a layout does
+            not rearrange the weight it is for, or a placeholder counts nothing.
+    """
+    table = convention(graph, name)
+    where = f"architecture {graph.architecture.id}: conventions.{name}"
+    index_axes = {axis.index: word for word, axis in graph.axes.items() if axis.index}
+    places = {node.id: block for block in graph.blocks for node in block.nodes}
+    declared = {f"{node}.{weight}" for node, block in places.items() for weight in _weights_of(block, node)}
+    found: list[Row] = []
+    named: set[tuple[str, str]] = set()
+    for text, entry in table.tensors.items():
+        holds = holding(entry if isinstance(entry, str) else entry.holds)
+        only_in = None if isinstance(entry, str) else entry.block
+        unknown = [
+            weight for weight in holds.weights if weight not in declared and weight.split(".")[0] in places
+        ]
+        if unknown:
+            raise SpecError(f"{where}: {text!r} holds {', '.join(unknown)}, which no component declares")
+        weights = [graph.weights[weight] for weight in holds.weights if weight in graph.weights]
+        if not weights:
+            continue
+        if len(weights) != len(holds.weights):
+            raise SpecError(f"{where}: {text!r} packs weights of which this model has only some")
+        for weight in weights:
+            if (weight.id, only_in or "") in named:
+                raise SpecError(f"{where}: {weight.id} is named twice")
+            named.add((weight.id, only_in or ""))
+        found.append(_row(graph, where, text, holds, tuple(weights), only_in, index_axes))
+    if missing := set(graph.weights) - {weight for weight, _ in named}:
+        raise SpecError(f"{where}: gives no name to {', '.join(sorted(missing))}")
+    return found
+
+
+def _weights_of(block: object, node: str) -> list[str]:
+    from atlas.graph import Block
+
+    assert isinstance(block, Block)
+    return [weight for n in block.nodes if n.id == node for weight in n.component.weights]
+
+
+def _row(
+    graph: Graph,
+    where: str,
+    text: str,
+    holds: Holding,
+    weights: tuple[Weight, ...],
+    only_in: str | None,
+    index_axes: dict[str, str],
+) -> Row:
+    template = Template(text)
+    blocks = [
+        block
+        for block in graph.blocks
+        if only_in in (None, block.id) and any(node.id == weights[0].node for node in block.nodes)
+    ]
+    stack = blocks[0].stack if blocks else None
+    layer_word = next(
+        (part.index for part in graph.parts if part.id == stack and stack and hasattr(part, "index")), None
+    )
+    for word in template.placeholders:
+        if word not in index_axes:
+            raise SpecError(f"{where}: {text!r}: no axis counts {{{word}}}")
+    if (layer_word is not None) != (layer_word in template.placeholders):
+        raise SpecError(
+            f"{where}: {text!r}: {weights[0].id} stands in "
+            + (f"a stack, expected {{{layer_word}}}" if layer_word else "no stack")
+        )
+    gone = {index_axes[word]: word for word in template.placeholders if word != layer_word}
+    for axis in gone:
+        if any(axis not in atoms(weight.shape) for weight in weights):
+            raise SpecError(f"{where}: {text!r}: {axis} is no axis of {weights[0].id}")
+    layouts = tuple(_lie(graph, where, text, holds, weight, set(gone)) for weight in weights)
+    sizes = [[shapes.size(group, graph.dims) for group in layout] for layout in layouts]
+    shape = sizes[0]
+    along = holds.packed_along
+    if along is not None:
+        shape = [sum(size[i] for size in sizes) if i == along else n for i, n in enumerate(sizes[0])]
+    layers: list[int] = sorted(i for block in blocks for i in block.layers or ())
+    all_layers = blocks[0].layers if len(blocks) == 1 else layers
+    return Row(
+        template=template,
+        holds=holds,
+        weights=weights,
+        layouts=layouts,
+        shape=tuple(shape),
+        indices=tuple((word, graph.dims[axis]) for axis, word in gone.items()),
+        layers=(layer_word, all_layers or ()) if layer_word else None,
+        tied_to=graph.tied_to(weights[0]),
+    )
+
+
+def _lie(graph: Graph, where: str, text: str, holds: Holding, weight: Weight, gone: set[str]) -> Shape:
+    """How a weight lies in the tensor that holds it: the layout, with its `*` replaced by what is left."""
+    own = tuple(
+        group
+        for group in (tuple(axis for axis in group if axis not in gone) for group in weight.shape)
+        if group
+    )
+    if holds.layout is None:
+        return own
+    spelled = {axis for axis in atoms(holds.layout) if axis != REST}
+    parts = {name: tuple(axis.parts.split()) for name, axis in graph.axes.items() if axis.parts}
+    flat = shapes.take_apart(atoms(own), spelled, parts)
+    rest = tuple(axis for axis in flat if axis not in spelled)
+    lies = tuple(
+        tuple(itertools.chain.from_iterable(rest if axis == REST else (axis,) for axis in group))
+        for group in holds.layout
+    )
+    if sorted(atoms(lies)) != sorted(flat):
+        raise SpecError(
+            f"{where}: {text!r}: ({shapes.render(holds.layout)}) does not rearrange ({shapes.render(own)})"
+        )
+    return lies
+
+
+def expected(graph: Graph, name: str) -> Iterator[Tensor]:
+    """Every tensor a checkpoint of this model must hold in that convention, in the table's order, layer by layer.
+
+    A tied matrix is left out in its second place, unless the convention stores it in both.
+    """
+    stores_tied = convention(graph, name).stores_tied
+    for row in rows(graph, name):
+        if row.tied_to is not None and not stores_tied:
+            continue
+        word = row.layers[0] if row.layers else ""
+        for full, indices in row.names():
+            yield Tensor(full, row.shape, row, indices.get(word))
