@@ -139,7 +139,8 @@ class Library:
 
         def merged(field: str) -> dict[str, Any]:
             rest = {key: value for key, value in getattr(base, field).items() if key not in said_here}
-            return rest | getattr(own, field)
+            own_rules: dict[str, Any] = getattr(own, field)
+            return rest | own_rules
 
         return own.model_copy(
             update={field: merged(field) for field in ("used", "defaults", "only", "computes", "agrees")}

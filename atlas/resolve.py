@@ -26,8 +26,7 @@ def resolve(name: str, library: Library) -> Model:
     """
     found = catalogue_entry(name, library)
     if found is not None:
-        model = catalogued.describe(*found, library)
-        return model
+        return catalogued.describe(*found, library)
     path = Path(name).expanduser()
     if _is_path(name, path):
         return from_path(path, library)
