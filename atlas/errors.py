@@ -9,6 +9,7 @@
     ├── SourceError         2   a cited source that is at hand but does not hold what is cited
     ├── CheckpointError     2   not a checkpoint, or bytes that are not a safetensors file
     ├── HubError            2   the Hub refused, or could not be reached
+    ├── RunError            2   a step of a real forward pass failed
     └── MissingExtra        2   a command needs packages that are not installed
 
 An error is one sentence with an address: what, where, what was expected, what was found. What to try
@@ -83,6 +84,20 @@ class HubError(AtlasError):
     code = "hub"
 
     def __init__(self, message: str, *, hint: str = "", code: str = "hub") -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+class RunError(AtlasError):
+    """A step of a real forward pass failed.
+
+    Args:
+        code: `run`, or `out_of_memory`.
+    """
+
+    code = "run"
+
+    def __init__(self, message: str, *, hint: str = "", code: str = "run") -> None:
         super().__init__(message, hint=hint)
         self.code = code
 

@@ -196,9 +196,14 @@ class Graph:
         other = self.architecture.ties.get(weight.id) if self.model.flags.get("tied") else None
         return self.weights[other] if other else None
 
+    @cached_property
+    def products(self) -> Mapping[str, tuple[str, ...]]:
+        """For each axis that is a product, the axes it is made of."""
+        return {name: tuple(axis.parts.split()) for name, axis in self.axes.items() if axis.parts}
+
     def taken_apart(self, step: Step) -> tuple[list[list[str]], list[str]]:
         """The axes of each operand and of the result, products opened where another of them names a part."""
-        parts = {name: tuple(axis.parts.split()) for name, axis in self.axes.items() if axis.parts}
+        parts = self.products
         named = {axis for operand in step.of for axis in shapes.atoms(operand.shape)} | set(
             shapes.atoms(step.shape)
         )

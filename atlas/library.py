@@ -62,8 +62,7 @@ class Library:
 
     def __init__(self, *overlays: Path) -> None:
         self.folders = (builtin_folder(), *overlays)
-        self._components: dict[str, spec.Component] = {}
-        self._architectures: dict[str, spec.Architecture] = {}
+        self._loaded: dict[tuple[str, str], spec.Spec] = {}
 
     # ---- the vocabulary and the bibliography: one file each, tables of all folders together
 
@@ -105,26 +104,25 @@ class Library:
         """File stem -> path of everything in that folder; later folders take the place of earlier ones."""
         return {path.stem: path for folder in self.folders for path in sorted((folder / kind).glob("*.toml"))}
 
-    def _file(self, kind: str, name: str) -> Path:
-        for folder in reversed(self.folders):
-            path = folder / kind / f"{name}.toml"
-            if path.is_file():
-                return path
-        raise SpecError(
-            f"no {kind.rstrip('s')} is called {name!r}", hint=f"there are {', '.join(self.paths(kind))}"
-        )
+    def _load(self, kind: type[T], folder: str, name: str) -> T:
+        if (folder, name) not in self._loaded:
+            paths = (over / folder / f"{name}.toml" for over in reversed(self.folders))
+            path = next((path for path in paths if path.is_file()), None)
+            if path is None:
+                raise SpecError(
+                    f"{folder}/{name}.toml: no such description",
+                    hint=f"there are {', '.join(self.paths(folder))}",
+                )
+            self._loaded[folder, name] = validate(kind, read_toml(path), str(path))
+        found = self._loaded[folder, name]
+        assert isinstance(found, kind)
+        return found
 
     def component(self, name: str) -> spec.Component:
-        if name not in self._components:
-            path = self._file("components", name)
-            self._components[name] = validate(spec.Component, read_toml(path), str(path))
-        return self._components[name]
+        return self._load(spec.Component, "components", name)
 
     def architecture(self, name: str) -> spec.Architecture:
-        if name not in self._architectures:
-            path = self._file("architectures", name)
-            self._architectures[name] = validate(spec.Architecture, read_toml(path), str(path))
-        return self._architectures[name]
+        return self._load(spec.Architecture, "architectures", name)
 
     def config(self, architecture: spec.Architecture, name: str) -> spec.Config:
         """What the keys of that configuration file mean, with those of the table it is `like`.
@@ -150,12 +148,10 @@ class Library:
     # ---- the catalogue
 
     def family(self, name: str) -> spec.Family:
-        path = self._file("models", name)
-        return validate(spec.Family, read_toml(path), str(path))
+        return self._load(spec.Family, "models", name)
 
     def catalogue(self, family: str) -> spec.Catalogue:
-        path = self._file("catalogue", family)
-        return validate(spec.Catalogue, read_toml(path), str(path))
+        return self._load(spec.Catalogue, "catalogue", family)
 
     def families(self, likely: str = "") -> Iterator[spec.Family]:
         """Every family; those whose id begins the text come first, the longest id before shorter ones."""

@@ -4,8 +4,6 @@ A stray key, a wrong type or a missing field is an error, never silence (`extra=
 resolved here: names are strings until `atlas.library` checks them across files and `atlas.graph` binds them.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -206,6 +204,9 @@ class Architecture(Spec):
     id: str
     title: str
     summary: str
+    expression: str = ""
+    text: str = ""
+    latex: str = ""
     cites: list[str] = []
     inputs: dict[str, Input]
     derived: dict[str, str] = {}

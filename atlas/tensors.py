@@ -84,8 +84,13 @@ def rows(graph: Graph, name: str) -> list[Row]:
     table = convention(graph, name)
     where = f"architecture {graph.architecture.id}: conventions.{name}"
     index_axes = {axis.index: word for word, axis in graph.axes.items() if axis.index}
-    places = {node.id: block for block in graph.blocks for node in block.nodes}
-    declared = {f"{node}.{weight}" for node, block in places.items() for weight in _weights_of(block, node)}
+    places = {node.id for block in graph.blocks for node in block.nodes}
+    declared = {
+        f"{node.id}.{weight}"
+        for block in graph.blocks
+        for node in block.nodes
+        for weight in node.component.weights
+    }
     found: list[Row] = []
     named: set[tuple[str, str]] = set()
     for text, entry in table.tensors.items():
@@ -109,13 +114,6 @@ def rows(graph: Graph, name: str) -> list[Row]:
     if missing := set(graph.weights) - {weight for weight, _ in named}:
         raise SpecError(f"{where}: gives no name to {', '.join(sorted(missing))}")
     return found
-
-
-def _weights_of(block: object, node: str) -> list[str]:
-    from atlas.graph import Block
-
-    assert isinstance(block, Block)
-    return [weight for n in block.nodes if n.id == node for weight in n.component.weights]
 
 
 def _row(
@@ -179,8 +177,7 @@ def _lie(graph: Graph, where: str, text: str, holds: Holding, weight: Weight, go
     if holds.layout is None:
         return own
     spelled = {axis for axis in atoms(holds.layout) if axis != REST}
-    parts = {name: tuple(axis.parts.split()) for name, axis in graph.axes.items() if axis.parts}
-    flat = shapes.take_apart(atoms(own), spelled, parts)
+    flat = shapes.take_apart(atoms(own), spelled, graph.products)
     rest = tuple(axis for axis in flat if axis not in spelled)
     lies = tuple(
         tuple(itertools.chain.from_iterable(rest if axis == REST else (axis,) for axis in group))

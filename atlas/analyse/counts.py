@@ -11,7 +11,7 @@ from atlas.bind import bind
 from atlas.errors import UsageError
 from atlas.graph import Block, Graph, Weight
 from atlas.library import Library
-from atlas.model import Conflict
+from atlas.model import Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,17 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Conflict:
+    """Where the catalogue's entry and the released checkpoint disagree, which value is used, and why."""
+
+    field: str
+    catalogue: Scalar | None
+    used: Scalar | None
+    why: str
+    cites: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """What `atlas params` says.
 
@@ -84,6 +95,8 @@ class Counts:
     devices: int | None
     parameters_per_device: int | None
     rests_on: str
+    cites: tuple[Evidence, ...]
+    """What bears the dimensions out."""
     notes: tuple[str, ...]
     conflicts: tuple[Conflict, ...]
 
@@ -120,8 +133,12 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
         devices=devices,
         parameters_per_device=None if devices is None else per_device(graph, devices),
         rests_on=model.rests_on,
+        cites=tuple(evidence(model.cites, library, model.family)),
         notes=tuple(notes),
-        conflicts=model.conflicts,
+        conflicts=tuple(
+            Conflict(c.field, c.catalogue, c.used, c.why, tuple(evidence(c.cites, library, model.family)))
+            for c in model.conflicts
+        ),
     )
 
 

@@ -141,10 +141,10 @@ def memory(
         calculations={
             "weights": f"{counts.stored(graph, 'hf')[1]:,} numbers × {_width(weights_dtype)}",
             "kv_per_token": per_token_how,
-            "kv": f"{batch:,} sequences × {length:,} positions × {per_token:,} bytes",
+            "kv": f"batch {batch:,} × {length:,} positions × {per_token:,} bytes",
             "kv_reserved": ""
             if own is None
-            else f"{batch:,} sequences × {own:,} positions × {per_token:,} bytes",
+            else f"batch {batch:,} × {own:,} positions × {per_token:,} bytes",
             "logits": _product(graph, _last(graph), sizes, "F32"),
             "activation": f"{step.sets}: {_product(graph, step, sizes, _dtype(step, weights_dtype))}",
         },

@@ -18,7 +18,8 @@ from atlas.model import Conflict, Model, Scalar
 
 _TIED = "tie_word_embeddings"
 _ROPE_FACTOR = "rope_scaling.factor"
-_FACTS = {"max_seq_length", "huggingface_repo"}
+_FACTS = {"max_seq_length", "huggingface_repo", "quantization_format"}
+"""Fields of an entry that are no arguments of the reference code."""
 
 
 def describe(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
@@ -61,6 +62,7 @@ def describe(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
         flags=flags,
         rope=scaled,
         dtype=entry.dtype,
+        dtype_stated=True,
         context_length=int(length or 0),
         family=family.id,
         kind=entry.kind,

@@ -1,0 +1,184 @@
+"""A fault of a checkpoint file, in words; and what a file is when it is not safetensors at all.
+
+Two things lie in place of weights so often that they have a code of their own, `pointer`: the three
+lines that Git LFS leaves in a clone made without it, and the web page that a server sends instead of
+the file. The rest is `header`: other formats, known by their signatures, text, and damage.
+
+A safetensors file opens with a length, which may be any eight bytes. So a file is asked for its
+signature only after it has failed to be safetensors.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from dataclasses import dataclass
+
+LENGTH_BYTES = 8
+MAX_HEADER_BYTES = 100_000_000
+AGAIN = "download the file again"
+_DAMAGED = "this is no safetensors file, or its first bytes are damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong with a file: a sentence, what to try, and what `atlas verify` lists of it.
+
+    Attributes:
+        code: `pointer`, `header`, `offsets`, `truncated` or `trailing`.
+        expected, found: sizes in bytes, or words; None where the message says it all.
+    """
+
+    code: str
+    message: str
+    hint: str = ""
+    tensor: str | None = None
+    expected: int | str | None = None
+    found: int | str | None = None
+
+
+class MalformedError(Exception):
+    """Ends the reading of a header or of one entry: a `Fault` that does not know its address yet."""
+
+    def __init__(
+        self,
+        what: str,
+        hint: str = "",
+        *,
+        code: str = "header",
+        expected: int | str | None = None,
+        found: int | str | None = None,
+    ) -> None:
+        super().__init__(what)
+        self.what, self.hint, self.code, self.expected, self.found = what, hint, code, expected, found
+
+    def at(self, where: str, tensor: str | None = None) -> Fault:
+        message = f"{where}: {self.what}" if tensor is None else f"{where}: tensor {show(tensor)} {self.what}"
+        return Fault(self.code, message, self.hint, tensor, self.expected, self.found)
+
+
+class _Clipped(reprlib.Repr):
+    def repr_tuple(self, x: tuple[object, ...], level: int) -> str:
+        return "{…}"  # a JSON object, as `entries.decode` gives it
+
+
+_CLIPPED = _Clipped()
+_CLIPPED.maxstring = _CLIPPED.maxother = 100
+_CLIPPED.maxlevel = 2
+
+
+def show(value: object) -> str:
+    """A JSON value as a message shows it: quoted, escaped, and never long."""
+    return _CLIPPED.repr(value)
+
+
+def not_a_header(prefix: bytes, file_bytes: int) -> MalformedError:
+    """What a file is whose first bytes are not a length and that many bytes beginning with `{`."""
+    if not prefix:
+        return MalformedError("the file is empty", AGAIN, found=0)
+    if len(prefix) < LENGTH_BYTES:
+        return MalformedError(
+            f"the file is {len(prefix)} bytes long, {prefix!r}; "
+            "a safetensors file begins with 8 that give the length of its header",
+            AGAIN,
+            found=len(prefix),
+        )
+    length = int.from_bytes(prefix[:LENGTH_BYTES], "little")
+    stop = LENGTH_BYTES + length
+    if length <= MAX_HEADER_BYTES and prefix[LENGTH_BYTES:].startswith(b"{"):
+        # A file of the right size may still have been cut under the reader's hands.
+        found = file_bytes if file_bytes < stop else len(prefix)
+        return MalformedError(
+            f"the file ends inside its header, which takes the first {stop:,} bytes: {found:,} found",
+            f"the download stopped early; {AGAIN}",
+            expected=stop,
+            found=found,
+        )
+    foreign = _recognise(prefix)
+    if foreign:
+        return foreign
+    if length == 0:
+        return MalformedError(
+            "the length of its header is 0",
+            f"a file of zeros is a download whose space was reserved but not filled; {AGAIN}",
+            found=0,
+        )
+    if length > MAX_HEADER_BYTES:
+        return MalformedError(
+            f"the length of its header, {length:,} bytes, is over the limit of {MAX_HEADER_BYTES:,}",
+            _DAMAGED,
+            expected=MAX_HEADER_BYTES,
+            found=length,
+        )
+    if stop > file_bytes:
+        return MalformedError(
+            f"the length of its header, {length:,} bytes, goes past the end of the file of {file_bytes:,} bytes",
+            _DAMAGED,
+            expected=stop,
+            found=file_bytes,
+        )
+    begins = prefix[LENGTH_BYTES : LENGTH_BYTES + 20]
+    return MalformedError(f"the header is not a JSON object: it begins {begins!r}; expected {{ first")
+
+
+# The versions Git LFS itself reads: today's, and the two from before its release.
+_LFS_VERSION = re.compile(
+    rb"version (https://git-lfs\.github\.com/spec/|https://hawser\.github\.com/spec/|http://git-media\.io/v/)"
+)
+_LFS_OID = re.compile(rb"^oid ([a-z0-9]+:[0-9a-f]{1,128})\s*$", re.MULTILINE)
+_LFS_SIZE = re.compile(rb"^size ([0-9]{1,20})\s*$", re.MULTILINE)
+
+_FROM_TORCH = (
+    "look for the same weights as .safetensors, or convert them: "
+    "torch.load(…, weights_only=True), then safetensors.torch.save_file"
+)
+_FORMATS = (
+    (rb"PK\x03\x04", "a ZIP archive, as torch.save writes (.bin, .pt, .pth)", _FROM_TORCH),
+    # The protocol (2 to 5), then an opcode that a pickled dict, tuple or number begins with.
+    (rb"\x80[\x02-\x05][}\](c\x8a\x95]", "a Python pickle, as torch.save wrote before 1.6", _FROM_TORCH),
+    (rb"GGUF", "a GGUF file, as llama.cpp reads", "use the safetensors it was converted from"),
+    (rb"\x1f\x8b\x08", "gzip-compressed", "unpack it first: `gunzip`, or `tar -xzf` for a .tar.gz"),
+)
+
+_WEB_PAGE = re.compile(r"\ufeff?\s*<(!doctype|!--|\?xml|html|head|body|script)", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
+_BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ufffd]")
+
+
+def _recognise(prefix: bytes) -> MalformedError | None:
+    if _LFS_VERSION.match(prefix):
+        size, oid = _LFS_SIZE.search(prefix), _LFS_OID.search(prefix)
+        stands_for = int(size[1]) if size else None
+        facts = [f"{stands_for:,} bytes"] if stands_for is not None else []
+        facts += [oid[1].decode("ascii")] if oid else []
+        return MalformedError(
+            f"the file is a Git LFS pointer, not the weights it stands for ({', '.join(facts) or 'size not stated'})",
+            "run `git lfs pull` in its folder, or download the file with `hf download`",
+            code="pointer",
+            expected=stands_for,
+        )
+    for signature, what, hint in _FORMATS:
+        if re.match(signature, prefix):
+            return MalformedError(f"the file is {what}, not safetensors", hint)
+    text = prefix.decode("utf-8", "replace")
+    if _WEB_PAGE.match(text):
+        title = _TITLE.search(text)
+        return MalformedError(
+            f"the file is a web page that begins {_line(text)}, not weights"
+            if title is None
+            else f"the file is a web page titled {_line(title[1])}, not weights",
+            f"a server sent it instead of the file; {AGAIN}, with a token if the page is about signing in",
+            code="pointer",
+        )
+    # A character cut by the end of the prefix is no sign of a binary file, hence not the last one.
+    if not text.strip() or _BINARY.search(text, 0, len(text) - 1):
+        return None
+    kind = "JSON text" if text.lstrip()[0] in "{[" else "text"
+    return MalformedError(
+        f"the file is {kind} that begins {_line(text)}, not safetensors",
+        f"if a server sent it instead of the file, it says why; {AGAIN}",
+    )
+
+
+def _line(text: str) -> str:
+    return show(" ".join(text.split()))

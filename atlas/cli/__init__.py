@@ -1,0 +1,138 @@
+"""The command line: one file for each group of commands. It parses, calls, shows and sets the exit code; no arithmetic.
+
+Everything heavy is imported inside the command that needs it, so that `atlas params` pays for neither torch nor the Hub.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+from typing import Annotated, NoReturn
+
+import typer
+
+from atlas import __version__
+from atlas.cli import diff, evidence, explain, memory, models, params, schema, specs, trace
+from atlas.errors import AtlasError
+from atlas.report import console
+
+# command -> the file that holds it
+COMMANDS: dict[str, ModuleType] = {
+    "models": models,
+    "params": params,
+    "trace": trace,
+    "explain": explain,
+    "memory": memory,
+    "flops": memory,
+    "diff": diff,
+    "specs": specs,
+    "evidence": evidence,
+    "schema": schema,
+}
+
+
+def application(*modules: ModuleType) -> typer.Typer:
+    """The command line with the commands of these files.
+
+    Typer inspects every command it knows before it runs one, which takes longer than `atlas params` takes to count; so
+    `main` asks for the one it needs.
+    """
+    made = typer.Typer(
+        name="atlas",
+        help="Open language models described once, as data: counted, traced, verified and run from it.",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+    )
+    made.callback()(root)
+    for module in modules:
+        module.register(made)
+    return made
+
+
+COMPLETES = {"_ATLAS_COMPLETE", "_OPEN_MODEL_ATLAS_COMPLETE"}
+"""Set by the shell where it asks for completions: then every command is needed."""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.write(f"atlas {__version__}")
+        raise typer.Exit
+
+
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes, warnings or progress.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback where something fails.")] = False,
+) -> None:
+    console.quiet = quiet
+
+
+app = application(*dict.fromkeys(COMMANDS.values()))
+
+
+def main() -> NoReturn:
+    """The entry point: runs a command and turns whatever it raises into one line and an exit code."""
+    arguments = _hoisted(sys.argv[1:])
+    debug = "--debug" in arguments
+    command = next((COMMANDS[word] for word in arguments if word in COMMANDS), None)
+    chosen = app if command is None or not COMPLETES.isdisjoint(os.environ) else application(command)
+    try:
+        code = chosen(arguments, standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader went away (`| head`): nothing is wrong, and nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+    except Exception as failure:
+        if debug:
+            raise
+        sys.exit(_report(failure, as_json="--json" in arguments))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _report(failure: Exception, *, as_json: bool) -> int:
+    if isinstance(failure, AtlasError):
+        code, exit_code, message, hint = failure.code, failure.exit_code, failure.message, failure.hint
+    elif hasattr(failure, "format_message") and hasattr(failure, "exit_code"):
+        # Misuse, as Typer reports it; its class is not part of Typer's public names.
+        code, exit_code, message = "usage", 2, str(failure.format_message())
+        hint = "see `atlas --help`, or a command's own --help"
+        if not message:
+            return 2
+    elif isinstance(failure, MemoryError):
+        code, exit_code, message, hint = "memory", 2, "out of memory", ""
+    else:
+        code, exit_code, hint = (
+            "internal",
+            2,
+            "this is a fault of the atlas: run again with --debug and report it",
+        )
+        message = f"{type(failure).__name__}: {failure}"
+    if as_json:
+        console.json({"error": {"code": code, "message": message, "hint": hint}})
+    else:
+        console.error(message, hint)
+    return int(exit_code)
+
+
+def _hoisted(arguments: list[str]) -> list[str]:
+    """`--quiet` and `--debug` may stand after the command too; Typer wants them before it."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    general = {"--quiet", "-q", "--debug"}
+    first = [
+        word
+        for i, word in enumerate(arguments[:end])
+        if word in general and arguments[i - 1 : i] != ["--prompt"]
+    ]
+    rest = [
+        word
+        for i, word in enumerate(arguments)
+        if i >= end or word not in general or arguments[i - 1 : i] == ["--prompt"]
+    ]
+    return first + rest

@@ -1,0 +1,47 @@
+"""`atlas models`: the catalogue."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from atlas.cli.options import Json, Specs, library_of
+from atlas.report import console
+
+
+def register(app: typer.Typer) -> None:
+    app.command("models")(models)
+
+
+def models(
+    family: Annotated[
+        str | None, typer.Option("--family", metavar="F", help="Only one family, such as llama3.1.")
+    ] = None,
+    json: Json = False,
+    specs: Specs = None,
+) -> None:
+    """The catalogue: every model, what it follows, and whether it is described.
+
+    Example: atlas models --family llama3.2
+    """
+    from atlas.listing import listing
+
+    listed = listing(library_of(specs), family)
+    if json:
+        console.json(listed)
+        return
+    rows = [
+        [
+            m.id,
+            m.kind,
+            "" if m.parameters is None else f"{m.parameters:,}",
+            f"{m.context_length:,}",
+            m.hub_id or "",
+        ]
+        for m in listed.models
+    ]
+    console.out(console.table(["id", "kind", "parameters", "context", "on the Hub as"], rows, right=[2, 3]))
+    undescribed = sum(not m.described for m in listed.models)
+    if undescribed:
+        console.note(f"{undescribed} without parameters are catalogued but not described yet")

@@ -1,0 +1,57 @@
+"""What several commands share: the arguments they take, and a MODEL made into a bound graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atlas.errors import UsageError
+from atlas.report import console
+
+if TYPE_CHECKING:
+    from atlas.graph import Graph
+    from atlas.library import Library
+
+ModelName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A catalogue id (llama3.1-8b), a Hub id, or a path to a config.json, a params.json or a folder with one.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Specs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--specs",
+        metavar="DIR",
+        help="A folder of description files that adds to the atlas's own. Repeatable.",
+    ),
+]
+
+
+def library_of(specs: list[Path] | None) -> Library:
+    """The atlas's descriptions, and those of further folders.
+
+    Raises:
+        UsageError: a folder is not there.
+    """
+    from atlas.library import Library
+
+    for folder in specs or ():
+        if not folder.is_dir():
+            raise UsageError(f"--specs {folder}: no such folder")
+    return Library(*(specs or ()))
+
+
+def graph_of(name: str, library: Library) -> Graph:
+    """The bound graph of a MODEL; its configuration's warnings go to stderr."""
+    from atlas.bind import bind
+    from atlas.resolve import resolve
+
+    model = resolve(name, library)
+    for warning in model.warnings:
+        console.warn(warning)
+    return bind(model, library)

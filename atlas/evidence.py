@@ -1,0 +1,254 @@
+"""Reads cited sources and holds them against what is recorded: the lines' existence, and their sha256.
+
+A source is looked for where the user says (`--source llama3=PATH`: a clone, an unpacked package or the file itself), then
+in an installed package of the pinned version, then, when asked, on the web at its pinned revision. No line is shown before
+its hash has been checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from atlas import spec
+from atlas.bibliography import catalogue_cite
+from atlas.errors import AtlasError, SourceError, UsageError
+from atlas.library import Library
+
+GITHUB = "https://raw.githubusercontent.com"
+
+Ranges = Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A source's bytes, and where they were read."""
+
+    content: bytes
+    origin: str
+
+    @property
+    def lines(self) -> list[str]:
+        text = self.content.decode("utf-8", errors="replace")
+        return text.removesuffix("\n").split("\n") if text else []
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One place of one cite, checked.
+
+    Attributes:
+        status: `ok`, `differs`, or `unchecked` where the source is not at hand.
+        detail: what was found, or why it could not be read.
+    """
+
+    cite: str
+    source: str
+    lines: tuple[tuple[int, int], ...]
+    status: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What `atlas evidence check` says."""
+
+    checks: tuple[Check, ...]
+    ok: int
+    differs: int
+    unchecked: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    number: int
+    text: str
+
+
+def locations(given: Iterable[str], library: Library) -> dict[str, Path]:
+    """`ID=PATH` words -> source id -> path. `llama-models=PATH` stands for every source of that package.
+
+    Raises:
+        UsageError: not of that form, no such source, or nothing at the path.
+    """
+    found: dict[str, Path] = {}
+    for word in given:
+        name, equals, path = word.partition("=")
+        if not equals or not path:
+            raise UsageError(f"--source {word!r}: expected ID=PATH, such as llama3=../llama3")
+        sources = [known for known in library.sources if known == name or known.startswith(f"{name}/")]
+        if not sources:
+            raise UsageError(
+                f"--source: no source is called {name!r}", hint=f"there are {', '.join(library.sources)}"
+            )
+        if not Path(path).expanduser().exists():
+            raise UsageError(f"--source {name}: {path}: no such file or folder")
+        found |= dict.fromkeys(sources, Path(path).expanduser())
+    return found
+
+
+class Reader:
+    """Finds sources and remembers what it read.
+
+    Args:
+        places: source id -> a clone, a folder or a file (from `locations`).
+        web: whether to read from the web what is not at hand.
+        github: where raw files of a git repository are served; replaced in tests.
+    """
+
+    def __init__(
+        self, library: Library, places: Mapping[str, Path], *, web: bool = False, github: str = GITHUB
+    ) -> None:
+        self.library = library
+        self.places = places
+        self.web = web
+        self.github = github
+        self._read: dict[str, Text | str] = {}
+
+    def read(self, name: str) -> Text | str:
+        """The source's text; or, where it is not at hand, the reason."""
+        if name not in self._read:
+            self._read[name] = self._find(name, self.library.source(name, "evidence"))
+        return self._read[name]
+
+    def _find(self, name: str, source: spec.Source) -> Text | str:
+        if name in self.places:
+            return _local(self.places[name], source)
+        installed = _installed(source)
+        if isinstance(installed, Text):
+            return installed
+        return _fetch(source, self.github) if self.web else installed
+
+    def excerpt(self, name: str, ranges: Ranges, sha256: str) -> list[Line] | None:
+        """The cited lines; None where the source is not at hand.
+
+        Raises:
+            SourceError: the source is at hand, and the lines are not there or their hash is another.
+        """
+        text = self.read(name)
+        if isinstance(text, str):
+            return None
+        problem = compare(text, ranges, sha256)
+        if problem:
+            raise SourceError(f"{name} ({text.origin}): {problem}")
+        lines = text.lines
+        return [Line(n, lines[n - 1]) for first, last in ranges for n in range(first, last + 1)]
+
+
+def compare(text: Text, ranges: Ranges, sha256: str) -> str | None:
+    """What is wrong with the cited lines; None where nothing is."""
+    lines = text.lines
+    for first, last in ranges:
+        if not 1 <= first <= last <= len(lines):
+            return f"lines {first}–{last} are cited, and the file has {len(lines):,}"
+    cited = "".join(f"{lines[n - 1]}\n" for first, last in ranges for n in range(first, last + 1))
+    found = hashlib.sha256(cited.encode()).hexdigest()
+    return None if found == sha256 else f"the cited lines have sha256 {found[:12]}…, expected {sha256[:12]}…"
+
+
+def check(reader: Reader) -> Checked:
+    """Every place of every cite, those of the catalogue's entries included."""
+    checks = tuple(_check(reader, name, cite, place) for name, cite, place in _places(reader.library))
+    count = [sum(1 for item in checks if item.status == status) for status in ("ok", "differs", "unchecked")]
+    return Checked(checks, *count)
+
+
+def _places(library: Library) -> Iterator[tuple[str, spec.Cite, spec.Place]]:
+    for name, cite in library.cites.items():
+        for place in cite.at:
+            yield name, cite, place
+    for family in library.paths("catalogue"):
+        catalogue = library.catalogue(family)
+        for name in [*catalogue.names, *(entry.descriptor for entry in catalogue.entries)]:
+            cite = catalogue_cite(catalogue, name)
+            yield f"catalogue/{name}", cite, cite.at[0]
+
+
+def _check(reader: Reader, name: str, cite: spec.Cite, place: spec.Place) -> Check:
+    text = reader.read(place.source)
+    ranges = tuple((first, last) for first, last in place.lines)
+    if isinstance(text, str):
+        return Check(name, place.source, ranges, "unchecked", text)
+    problem = compare(text, ranges, place.sha256) if ranges else _values(text, cite.values)
+    return Check(name, place.source, ranges, "differs" if problem else "ok", problem or text.origin)
+
+
+def _values(text: Text, expected: Mapping[str, Any]) -> str | None:
+    """What differs between a published JSON file and the values recorded of it."""
+    try:
+        found = json.loads(text.content)
+    except ValueError:
+        return "it is not JSON"
+    if not isinstance(found, dict):
+        return "it is no JSON object"
+    said = {**found, **found.get("metadata", {})}
+    wrong = [
+        f"{key} is {said.get(key)!r}, recorded {value!r}"
+        for key, value in expected.items()
+        if said.get(key) != value
+    ]
+    return "; ".join(wrong) or None
+
+
+# ---------------------------------------------------------------- where a source may be
+
+
+def _local(path: Path, source: spec.Source) -> Text | str:
+    if path.is_file():
+        return Text(path.read_bytes(), str(path))
+    if source.revision:
+        shown = subprocess.run(
+            ["git", "-C", str(path), "show", f"{source.revision}:{source.path}"],
+            capture_output=True,
+            check=False,
+        )
+        if shown.returncode == 0:
+            return Text(shown.stdout, f"{path} at {source.revision[:12]}")
+    tried = [source.path, source.package_path, source.package_path.partition("/")[2]]
+    for relative in filter(None, tried):
+        if (path / relative).is_file():
+            return Text((path / relative).read_bytes(), str(path / relative))
+    return f"{path} holds no {source.path}" + (f" at {source.revision[:12]}" if source.revision else "")
+
+
+def _installed(source: spec.Source) -> Text | str:
+    if not source.package:
+        return "not at hand: give a clone with --source"
+    from importlib import metadata
+
+    try:
+        package = metadata.distribution(source.package)
+    except metadata.PackageNotFoundError:
+        return f"not at hand: {source.package} {source.version} is not installed, and no --source is given"
+    if package.version != source.version:
+        return f"{source.package} {package.version} is installed, and {source.version} is cited"
+    path = Path(str(package.locate_file(source.package_path)))
+    return (
+        Text(path.read_bytes(), f"{source.package} {source.version}")
+        if path.is_file()
+        else f"{path} is not there"
+    )
+
+
+def _fetch(source: spec.Source, github: str) -> Text | str:
+    if source.kind == "hub":
+        try:
+            from atlas.checkpoint import hub
+
+            path = hub.file(source.repo, source.path, revision=source.revision)
+        except AtlasError as error:
+            return f"not at hand: {error.message}"
+        return Text(path.read_bytes(), f"{source.repo} on the Hub")
+    from urllib.request import urlopen
+
+    url = f"{github}/{source.repo}/{source.revision}/{source.path}"
+    try:
+        with urlopen(url, timeout=10) as reply:
+            return Text(reply.read(), url)
+    except (OSError, ValueError) as error:
+        return f"not at hand: {url}: {error}"

@@ -1,0 +1,44 @@
+"""Results as plain data: for JSON, and for the shell's other formats.
+
+A result is a tree of small frozen dataclasses whose field names are the keys users rely on (cli.md).
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses become objects, tuples lists; everything else stays as it is."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return value
+    return [plain(item) for item in value]
+
+
+def dumps(value: Any, *, ascii_only: bool = False) -> str:
+    """One JSON document. Floats that JSON has no word for become null."""
+    return json.dumps(plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)
+
+
+def markdown(headers: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """A GitHub table; `right` are the columns set flush right."""
+    lines = [headers, ["---:" if i in right else "---" for i in range(len(headers))], *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in lines)
+
+
+def comma_separated(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """CSV as spreadsheets read it, numbers without separators."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(headers)
+    writer.writerows(rows)
+    return text.getvalue().rstrip("\n")
