@@ -42,11 +42,3 @@ def per_second(text: str) -> float:
     if not amount.is_finite() or amount <= 0:
         raise UsageError(f"{text!r} is no rate", hint="write 989T, 3.35TB or 9.89e14")
     return float(amount)
-
-
-def gibibytes(count: int) -> str:
-    """Bytes for reading: `1.00 GiB`, and smaller units where that would round to nothing."""
-    for name, power in (("TiB", 4), ("GiB", 3), ("MiB", 2), ("KiB", 1)):
-        if count >= 1024**power:
-            return f"{count / 1024**power:,.2f} {name}"
-    return f"{count:,} bytes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from atlas.analyse.flops import Flops
 from atlas.analyse.memory import Memory
 from atlas.report import console
-from atlas.units import gibibytes
+from atlas.report.plain import gibibytes
 
 
 def memory(result: Memory) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from atlas.analyse.counts import Component, Counts
 from atlas.report import console, plain
-from atlas.units import gibibytes
+from atlas.report.plain import gibibytes
 
 
 def show(counts: Counts, by: str) -> None:

@@ -5,10 +5,7 @@ A result is a tree of small frozen dataclasses whose field names are the keys us
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +22,13 @@ def plain(value: Any) -> Any:
 
 
 def dumps(value: Any, *, ascii_only: bool = False) -> str:
-    """One JSON document. Floats that JSON has no word for become null."""
+    """One JSON document.
+
+    Raises:
+        ValueError: a float that JSON has no word for.
+    """
+    import json
+
     return json.dumps(plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)
 
 
@@ -36,9 +39,20 @@ def markdown(headers: Sequence[str], rows: Iterable[Sequence[str]], right: Seque
 
 
 def comma_separated(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """CSV as spreadsheets read it, numbers without separators."""
+    """CSV as spreadsheets read it."""
+    import csv
+    import io
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(headers)
     writer.writerows(rows)
     return text.getvalue().rstrip("\n")
+
+
+def gibibytes(count: int) -> str:
+    """Bytes for reading: `1.00 GiB`, and smaller units where that would round to nothing."""
+    for name, power in (("TiB", 4), ("GiB", 3), ("MiB", 2), ("KiB", 1)):
+        if count >= 1024**power:
+            return f"{count / 1024**power:,.2f} {name}"
+    return f"{count:,} bytes"
