@@ -10,6 +10,7 @@ Nothing is read here but the description; `atlas.evidence` reads the sources the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -18,6 +19,44 @@ from atlas.errors import SpecError
 from atlas.library import Library
 
 RELATIONS = ("direct", "contextual", "operation")
+
+Lines = tuple[tuple[int, int], ...]
+
+_PLACE = re.compile(r"(\S+)(?: ([0-9,-]+) sha256:([0-9a-f]{64}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a claim stands.
+
+    Attributes:
+        lines: ranges of the file, both ends included; empty for a published configuration, which is cited by values.
+        sha256: of those lines in order, each ended by one newline.
+    """
+
+    source: str
+    lines: Lines = ()
+    sha256: str = ""
+
+
+def place(text: str) -> Place:
+    """`llama3 266-269,298-302 sha256:…` -> source, lines and hash; a source alone has neither.
+
+    Raises:
+        SpecError: not of that form, or lines that run backwards.
+    """
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        raise SpecError(
+            f"place {text!r}: expected a source, its lines and their hash, such as 'llama3 35-46 sha256:…'"
+        )
+    if found[2] is None:
+        return Place(found[1])
+    ends = [span.split("-") for span in found[2].split(",")]
+    lines = tuple((int(span[0]), int(span[-1])) for span in ends if span[0])
+    if len(lines) != len(ends) or any(first > last for first, last in lines):
+        raise SpecError(f"place {text!r}: {found[2]} are no lines")
+    return Place(found[1], lines, found[3])
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +77,7 @@ class Evidence:
     repo: str
     revision: str
     path: str
-    lines: tuple[tuple[int, int], ...]
+    lines: Lines
     sha256: str
 
     @property
@@ -57,20 +96,20 @@ def evidence(cites: Iterable[str], library: Library, family: str = "") -> list[E
     found: list[Evidence] = []
     for name in dict.fromkeys(cites):
         cite = _cite(name, library, family)
-        for place in cite.at:
-            source = library.source(place.source, f"cite {name}")
+        for where in map(place, cite.at):
+            source = library.source(where.source, f"cite {name}")
             found.append(
                 Evidence(
                     id=name,
                     relation=relation(source, family),
                     claim=cite.claim,
-                    source=place.source,
+                    source=where.source,
                     title=source.title,
                     repo=source.repo,
                     revision=source.revision,
                     path=source.path,
-                    lines=tuple((first, last) for first, last in place.lines),
-                    sha256=place.sha256,
+                    lines=where.lines,
+                    sha256=where.sha256,
                 )
             )
     return sorted(found, key=lambda item: RELATIONS.index(item.relation))
@@ -87,9 +126,7 @@ def _cite(name: str, library: Library, family: str) -> spec.Cite:
     kind, _, row = name.partition("/")
     if kind == "catalogue" and row:
         return catalogue_cite(library.catalogue(family), row)
-    if name not in library.cites:
-        raise SpecError(f"no cite is called {name!r} in cites.toml")
-    return library.cites[name]
+    return library.cite(name)
 
 
 def catalogue_cite(catalogue: spec.Catalogue, name: str) -> spec.Cite:
@@ -107,4 +144,5 @@ def catalogue_cite(catalogue: spec.Catalogue, name: str) -> spec.Cite:
 
 
 def _one_place(claim: str, source: str, lines: list[list[int]], sha256: str) -> spec.Cite:
-    return spec.Cite(claim=claim, at=[spec.Place(source=source, lines=lines, sha256=sha256)])
+    spans = ",".join(f"{first}-{last}" for first, last in lines)
+    return spec.Cite(claim=claim, at=[f"{source} {spans} sha256:{sha256}"])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from atlas import spec
-from atlas.bibliography import catalogue_cite
+from atlas.bibliography import Lines, Place, catalogue_cite, place
 from atlas.errors import AtlasError, SourceError, UsageError
 from atlas.library import Library
 
@@ -49,7 +49,7 @@ class Check:
 
     cite: str
     source: str
-    lines: tuple[tuple[int, int], ...]
+    lines: Lines
     status: str
     detail: str
 
@@ -153,29 +153,28 @@ def compare(text: Text, ranges: Ranges, sha256: str) -> str | None:
 
 def check(reader: Reader) -> Checked:
     """Every place of every cite, those of the catalogue's entries included."""
-    checks = tuple(_check(reader, name, cite, place) for name, cite, place in _places(reader.library))
+    checks = tuple(_check(reader, name, cite, where) for name, cite, where in _places(reader.library))
     count = [sum(1 for item in checks if item.status == status) for status in ("ok", "differs", "unchecked")]
     return Checked(checks, *count)
 
 
-def _places(library: Library) -> Iterator[tuple[str, spec.Cite, spec.Place]]:
+def _places(library: Library) -> Iterator[tuple[str, spec.Cite, Place]]:
     for name, cite in library.cites.items():
-        for place in cite.at:
-            yield name, cite, place
+        for where in cite.at:
+            yield name, cite, place(where)
     for family in library.paths("catalogue"):
         catalogue = library.catalogue(family)
         for name in [*catalogue.names, *(entry.descriptor for entry in catalogue.entries)]:
             cite = catalogue_cite(catalogue, name)
-            yield f"catalogue/{name}", cite, cite.at[0]
+            yield f"catalogue/{name}", cite, place(cite.at[0])
 
 
-def _check(reader: Reader, name: str, cite: spec.Cite, place: spec.Place) -> Check:
-    text = reader.read(place.source)
-    ranges = tuple((first, last) for first, last in place.lines)
+def _check(reader: Reader, name: str, cite: spec.Cite, where: Place) -> Check:
+    text = reader.read(where.source)
     if isinstance(text, str):
-        return Check(name, place.source, ranges, "unchecked", text)
-    problem = compare(text, ranges, place.sha256) if ranges else _values(text, cite.values)
-    return Check(name, place.source, ranges, "differs" if problem else "ok", problem or text.origin)
+        return Check(name, where.source, where.lines, "unchecked", text)
+    problem = compare(text, where.lines, where.sha256) if where.lines else _values(text, cite.values)
+    return Check(name, where.source, where.lines, "differs" if problem else "ok", problem or text.origin)
 
 
 def _values(text: Text, expected: Mapping[str, Any]) -> str | None:

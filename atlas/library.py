@@ -51,7 +51,7 @@ def validate(kind: type[T], table: object, where: str) -> T:
     except ValidationError as error:
         faults = [
             f"{'.'.join(map(str, fault['loc'])) or 'the table'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
-            + (f", found {str(fault['input'])[:60]!r}" if fault["type"] != "missing" else "")
+            + (f", found {repr(fault['input'])[:60]}" if fault["type"] != "missing" else "")
             for fault in error.errors(include_url=False)
         ]
         raise SpecError(f"{where}: " + "; ".join(faults)) from None
@@ -64,39 +64,78 @@ class Library:
         self.folders = (builtin_folder(), *overlays)
         self._loaded: dict[tuple[str, str], spec.Spec] = {}
 
-    # ---- the vocabulary and the bibliography: one file each, tables of all folders together
+    # ---- the vocabulary: one file in each folder, their tables together
 
-    def _tables(self, file: str, kind: type[T]) -> dict[str, T]:
-        found: dict[str, T] = {}
+    @cached_property
+    def axes(self) -> Mapping[str, spec.Axis]:
+        found: dict[str, spec.Axis] = {}
         for folder in self.folders:
-            path = folder / file
+            path = folder / "axes.toml"
             if path.is_file():
                 found |= {
-                    name: validate(kind, table, f"{path}: {name}") for name, table in read_toml(path).items()
+                    name: validate(spec.Axis, table, f"{path}: {name}")
+                    for name, table in read_toml(path).items()
                 }
         return found
 
     @cached_property
-    def axes(self) -> Mapping[str, spec.Axis]:
-        return self._tables("axes.toml", spec.Axis)
-
-    @cached_property
     def parts(self) -> Mapping[str, tuple[str, ...]]:
-        """For each axis that is a product, the axes it is made of."""
-        return {name: tuple(axis.parts.split()) for name, axis in self.axes.items() if axis.parts}
+        """For each axis that is a product, the axes it is made of.
 
-    @cached_property
-    def sources(self) -> Mapping[str, spec.Source]:
-        return self._tables("sources.toml", spec.Source)
+        Raises:
+            SpecError: an axis is made of one that is not known, or of itself.
+        """
+        found = {name: tuple(axis.parts.split()) for name, axis in self.axes.items() if axis.parts}
 
-    @cached_property
-    def cites(self) -> Mapping[str, spec.Cite]:
-        return self._tables("cites.toml", spec.Cite)
+        def look_into(name: str, inside: tuple[str, ...]) -> None:
+            if name not in self.axes:
+                raise SpecError(f"axes.toml: {inside[-1]} is made of {name}, which is no axis")
+            if name in inside:
+                raise SpecError(f"axes.toml: {' is made of '.join((*inside, name))}")
+            for part in found.get(name, ()):
+                look_into(part, (*inside, name))
+
+        for name in found:
+            look_into(name, ())
+        return found
+
+    # ---- the bibliography: its files are read one after the other until one has what is asked for
+
+    def _bibliographies(self) -> Iterator[spec.Bibliography]:
+        for name in self.paths("bibliography"):
+            yield self._load(spec.Bibliography, "bibliography", name)
 
     def source(self, name: str, where: str) -> spec.Source:
-        if name not in self.sources:
-            raise SpecError(f"{where}: no source is called {name!r} in sources.toml")
-        return self.sources[name]
+        """A source by its id; `where` is who asks.
+
+        Raises:
+            SpecError: there is none of that id.
+        """
+        for file in self._bibliographies():
+            if name in file.sources:
+                return file.sources[name]
+        raise SpecError(f"{where}: no source is called {name!r} in the bibliography")
+
+    def cite(self, name: str) -> spec.Cite:
+        """A cite by its id.
+
+        Raises:
+            SpecError: there is none of that id.
+        """
+        for file in self._bibliographies():
+            if name in file.cites:
+                return file.cites[name]
+        raise SpecError(f"no cite is called {name!r} in the bibliography")
+
+    @property
+    def sources(self) -> Mapping[str, spec.Source]:
+        """All of them."""
+        return {name: source for file in self._bibliographies() for name, source in file.sources.items()}
+
+    @property
+    def cites(self) -> Mapping[str, spec.Cite]:
+        """All of them."""
+        return {name: cite for file in self._bibliographies() for name, cite in file.cites.items()}
 
     # ---- one file for each thing
 
@@ -113,7 +152,11 @@ class Library:
                     f"{folder}/{name}.toml: no such description",
                     hint=f"there are {', '.join(self.paths(folder))}",
                 )
-            self._loaded[folder, name] = validate(kind, read_toml(path), str(path))
+            described = validate(kind, read_toml(path), str(path))
+            own = getattr(described, "id", name)
+            if own != name:  # others find it by the file's name
+                raise SpecError(f"{path}: id is {own!r}, expected the file's name, {name!r}")
+            self._loaded[folder, name] = described
         found = self._loaded[folder, name]
         assert isinstance(found, kind)
         return found
@@ -128,11 +171,22 @@ class Library:
         """What the keys of that configuration file mean, with those of the table it is `like`.
 
         A key that a table classes anew is no longer what the other table says of it.
+
+        Raises:
+            SpecError: a table is like one that is not there, or like itself.
         """
+        return self._merged(architecture, name, ())
+
+    def _merged(self, architecture: spec.Architecture, name: str, inside: tuple[str, ...]) -> spec.Config:
+        where = f"architecture {architecture.id}: configs.{inside[-1] if inside else name}"
+        if name not in architecture.configs:
+            raise SpecError(f"{where}: like = {name!r}, which is no table of it")
+        if name in inside:
+            raise SpecError(f"{where}: {' is like '.join((*inside, name))}")
         own = architecture.configs[name]
         if own.like is None:
             return own
-        base = self.config(architecture, own.like)
+        base = self._merged(architecture, own.like, (*inside, name))
         said_here = {*own.used, *own.only, *own.computes, *own.agrees, *own.ignored}
 
         def merged(field: str) -> dict[str, Any]:

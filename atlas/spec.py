@@ -15,7 +15,7 @@ class Spec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-# ---------------------------------------------------------------- axes.toml, sources.toml, cites.toml
+# ---------------------------------------------------------------- axes.toml, bibliography/*.toml
 
 
 class Axis(Spec):
@@ -50,20 +50,17 @@ class Source(Spec):
     """The families whose very own code or catalogue this is: there it bears a claim out directly."""
 
 
-class Place(Spec):
-    """Where a claim stands: line ranges of a source, and the sha256 of those lines."""
-
-    source: str
-    lines: list[list[int]] = []
-    sha256: str = ""
-
-
 class Cite(Spec):
     claim: str
-    at: list[Place]
-    """Every place that says it: a model's own code and its predecessor's are two."""
+    at: list[str]
+    """Every place that says it: `llama3 266-269,298-302 sha256:…`, or for a published configuration its source alone."""
     values: dict[str, Any] = {}
     """For a published configuration, the values read in it."""
+
+
+class Bibliography(Spec):
+    sources: dict[str, Source] = {}
+    cites: dict[str, Cite] = {}
 
 
 # ---------------------------------------------------------------- components/*.toml

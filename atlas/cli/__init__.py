@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 # Starting up makes tens of thousands of objects that stay; at the usual threshold the collector would go through
 # them dozens of times, a fifteenth of the whole time of `atlas params`.
-gc.set_threshold(100_000, 10, 10)
+gc.set_threshold(500_000, 10, 10)
 
 import typer  # noqa: E402
 
@@ -36,11 +36,11 @@ COMMANDS = {
 }
 
 
-def application(*files: str) -> typer.Typer:
-    """The command line with the commands of these files.
+def application(only: str | None = None) -> typer.Typer:
+    """The command line, whole or with the commands of one file of `atlas.cli`.
 
     Typer inspects every command it knows before it runs one, which takes longer than `atlas params` takes to count; so
-    `main` asks for the one it needs.
+    `main` asks for the one it needs, without the options that install completion.
     """
     made = typer.Typer(
         name="atlas",
@@ -48,9 +48,10 @@ def application(*files: str) -> typer.Typer:
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
+        add_completion=only is None,
     )
     made.callback()(root)
-    for file in files:
+    for file in [only] if only else dict.fromkeys(COMMANDS.values()):
         import_module(f"atlas.cli.{file}").register(made)
     return made
 
@@ -78,7 +79,7 @@ def root(
 def __getattr__(name: str) -> object:
     """`app`, with every command, made when it is asked for."""
     if name == "app":
-        return application(*dict.fromkeys(COMMANDS.values()))
+        return application()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -87,10 +88,7 @@ def main() -> NoReturn:
     arguments = _hoisted(sys.argv[1:])
     debug = "--debug" in arguments
     command = next((COMMANDS[word] for word in arguments if word in COMMANDS), None)
-    all_files = dict.fromkeys(COMMANDS.values())
-    chosen = application(
-        *(all_files if command is None or not COMPLETES.isdisjoint(os.environ) else [command])
-    )
+    chosen = application(command if COMPLETES.isdisjoint(os.environ) else None)
     try:
         code = chosen(arguments, standalone_mode=False)
         sys.stdout.flush()

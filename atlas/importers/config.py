@@ -7,7 +7,6 @@ is ignored by name, or is unknown (a warning). Absent and `null` both mean the d
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -31,6 +30,8 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: it cannot be read, is not JSON, says a key twice, or is no object.
     """
+    import json
+
     try:
         text = path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -154,7 +155,7 @@ class _Reading:
                 continue
             if key in table.only:
                 if not _among(value, table.only[key]):
-                    described = " or ".join(map(json.dumps, [*table.only[key], None]))
+                    described = " or ".join(map(_short, [*table.only[key], None]))
                     raise ConfigError(
                         f"{self.where}: {key} is {_short(value)}, which changes the model's tensors and is not "
                         f"described; expected {described}"
@@ -288,6 +289,8 @@ def _among(value: Any, allowed: list[Scalar]) -> bool:
 
 
 def _short(value: object) -> str:
+    import json
+
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):  # an integer too long to be written out
