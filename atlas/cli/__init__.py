@@ -85,6 +85,9 @@ def __getattr__(name: str) -> object:
 
 def main() -> NoReturn:
     """The entry point: runs a command and turns whatever it raises into one line and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show × or a Greek letter gets a ? in its place, not a failure.
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     arguments = _hoisted(sys.argv[1:])
     debug = "--debug" in arguments
     command = next((COMMANDS[word] for word in arguments if word in COMMANDS), None)

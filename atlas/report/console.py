@@ -29,8 +29,11 @@ def console(stream: IO[str]) -> Console:
 def out(*things: RenderableType) -> None:
     """A result, to stdout."""
     target = console(sys.stdout)
-    for thing in things:
-        target.print(thing, markup=False)
+    with target.capture() as captured:
+        for thing in things:
+            target.print(thing, markup=False)
+    for line in captured.get().splitlines():
+        write(line.rstrip())
 
 
 def write(text: str) -> None:
