@@ -174,10 +174,12 @@ class _Maker:
         )
         raise UsageError(
             f"{self.model.id} has neither a component nor an activation called {name!r}",
-            hint=f"did you mean {', '.join(dict.fromkeys(near))}?"
-            if near
-            else f"there are {', '.join(everything)}",
+            hint=f"did you mean {', '.join(dict.fromkeys(near))}?" if near else self._some_names(),
         )
+
+    def _some_names(self) -> str:
+        components = [*self.nodes, *(weight.component for weight in self.graph.weights.values())]
+        return f"components are {', '.join(dict.fromkeys(components))}; activations are what they hand on, such as logits"
 
     def _setting(self, name: str) -> list[Step]:
         """The steps that set an activation, by its full name or, where only one node has it, its last word."""
@@ -201,10 +203,12 @@ class _Maker:
         family = self.library.family(self.model.family) if self.model.family else None
         last = self.graph.blocks[-1].nodes[-1]
         conflicts = [
-            f"The catalogue says {c.field} = {_said(c.catalogue)}; used is {_said(c.used)}. {c.why}"
+            f"The catalogue says {_said(c.catalogue)} of {c.field}; used is {_said(c.used)}. {c.why}"
             for c in rows.conflicts
         ]
-        sources = evidence([*architecture.cites, *self.model.cites], self.library, self.model.family)
+        disputed = [cite for conflict in self.model.conflicts for cite in conflict.cites]
+        cites = [*architecture.cites, *self.model.cites, *disputed]
+        sources = evidence(cites, self.library, self.model.family)
         return self._page(
             node=None,
             kind="model",
@@ -381,19 +385,17 @@ class _Maker:
         return self._shaped(name, entry.symbol, shapes.parse(entry.shape), entry.dtype)
 
     def _value(self, operand: Operand, node: Node) -> Value:
-        """An operand as a page names it: by the symbol of the step that made it."""
+        """An operand as the equations name it: by the component's port, or by the symbol of the step that made it."""
         if operand.name in self.graph.inputs:
             return self._named(operand.name)
-        made = (
-            self.nodes[operand.name][1].steps
-            if operand.name in self.nodes
-            else self._setting_exactly(operand.name)
-        )
-        if made:
-            return self._shaped(operand.name, made[-1].words.symbol or "x", operand.shape, made[-1].dtype)
-        return self._shaped(operand.name, "x", operand.shape, "A")
+        ports = dict(zip((given.name for given in node.of), node.component.ports, strict=True))
+        made = self._setting_exactly(operand.name)
+        symbol = ports.get(operand.name) or (made[-1].words.symbol if made else operand.name)
+        return self._shaped(operand.name, symbol, operand.shape, made[-1].dtype if made else "A")
 
     def _setting_exactly(self, name: str) -> list[Step]:
+        if name in self.nodes:
+            return [self.nodes[name][1].steps[-1]]
         return [step for _, node in self.nodes.values() for step in node.steps if step.sets == name]
 
     def _shaped(self, name: str, symbol: str, shape: shapes.Shape, dtype: str) -> Value:
@@ -428,4 +430,6 @@ def _tied(component: counts.Component) -> str:
 def _said(value: object) -> str:
     if value is None:
         return "nothing"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -29,7 +29,8 @@ def lines(page: Page) -> list[str]:
             facts.hub_id or "",
         ]
         found += [" · ".join(filter(None, said)), ""]
-    found += [f"  {page.expression}", "", page.summary, "", f"  {page.equation.text}", ""]
+    for text in (f"  {page.expression}", page.summary, f"  {page.equation.text}"):
+        found += [text, ""] if text.strip() else []
     found += [f"in         {value.text} {value.dtype}" for value in page.inputs]
     found += [f"out        {value.text} {value.dtype}" for value in page.outputs]
     if page.accounting:

@@ -91,9 +91,14 @@ def _below(counts: Counts) -> list[str]:
     for (repo, revision, path), where in files.items():
         lines.append(f"source     {repo} @ {revision[:12]} · {path}" + (f" ({where})" if where else ""))
     for conflict in counts.conflicts:
-        said = "nothing" if conflict.catalogue is None else conflict.catalogue
-        used = "none" if conflict.used is None else conflict.used
+        said, used = _said(conflict.catalogue), _said(conflict.used)
         lines.append(
             f"conflict   {conflict.field}: the catalogue says {said}, used is {used}. {conflict.why}"
         )
     return lines + [f"note       {note}" for note in counts.notes]
+
+
+def _said(value: object) -> str:
+    if value is None:
+        return "nothing"
+    return str(value).lower() if isinstance(value, bool) else str(value)
