@@ -37,7 +37,7 @@ class Fault:
     found: int | str | None = None
 
 
-class MalformedError(Exception):
+class Malformed(Exception):
     """Ends the reading of a header or of one entry: a `Fault` that does not know its address yet."""
 
     def __init__(
@@ -72,12 +72,12 @@ def show(value: object) -> str:
     return _CLIPPED.repr(value)
 
 
-def not_a_header(prefix: bytes, file_bytes: int) -> MalformedError:
+def not_a_header(prefix: bytes, file_bytes: int) -> Malformed:
     """What a file is whose first bytes are not a length and that many bytes beginning with `{`."""
     if not prefix:
-        return MalformedError("the file is empty", AGAIN, found=0)
+        return Malformed("the file is empty", AGAIN, found=0)
     if len(prefix) < LENGTH_BYTES:
-        return MalformedError(
+        return Malformed(
             f"the file is {len(prefix)} bytes long, {prefix!r}; "
             "a safetensors file begins with 8 that give the length of its header",
             AGAIN,
@@ -88,7 +88,7 @@ def not_a_header(prefix: bytes, file_bytes: int) -> MalformedError:
     if length <= MAX_HEADER_BYTES and prefix[LENGTH_BYTES:].startswith(b"{"):
         # A file of the right size may still have been cut under the reader's hands.
         found = file_bytes if file_bytes < stop else len(prefix)
-        return MalformedError(
+        return Malformed(
             f"the file ends inside its header, which takes the first {stop:,} bytes: {found:,} found",
             f"the download stopped early; {AGAIN}",
             expected=stop,
@@ -98,27 +98,27 @@ def not_a_header(prefix: bytes, file_bytes: int) -> MalformedError:
     if foreign:
         return foreign
     if length == 0:
-        return MalformedError(
+        return Malformed(
             "the length of its header is 0",
             f"a file of zeros is a download whose space was reserved but not filled; {AGAIN}",
             found=0,
         )
     if length > MAX_HEADER_BYTES:
-        return MalformedError(
+        return Malformed(
             f"the length of its header, {length:,} bytes, is over the limit of {MAX_HEADER_BYTES:,}",
             _DAMAGED,
             expected=MAX_HEADER_BYTES,
             found=length,
         )
     if stop > file_bytes:
-        return MalformedError(
+        return Malformed(
             f"the length of its header, {length:,} bytes, goes past the end of the file of {file_bytes:,} bytes",
             _DAMAGED,
             expected=stop,
             found=file_bytes,
         )
     begins = prefix[LENGTH_BYTES : LENGTH_BYTES + 20]
-    return MalformedError(f"the header is not a JSON object: it begins {begins!r}; expected {{ first")
+    return Malformed(f"the header is not a JSON object: it begins {begins!r}; expected {{ first")
 
 
 # The versions Git LFS itself reads: today's, and the two from before its release.
@@ -145,13 +145,13 @@ _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ufffd]")
 
 
-def _recognise(prefix: bytes) -> MalformedError | None:
+def _recognise(prefix: bytes) -> Malformed | None:
     if _LFS_VERSION.match(prefix):
         size, oid = _LFS_SIZE.search(prefix), _LFS_OID.search(prefix)
         stands_for = int(size[1]) if size else None
         facts = [f"{stands_for:,} bytes"] if stands_for is not None else []
         facts += [oid[1].decode("ascii")] if oid else []
-        return MalformedError(
+        return Malformed(
             f"the file is a Git LFS pointer, not the weights it stands for ({', '.join(facts) or 'size not stated'})",
             "run `git lfs pull` in its folder, or download the file with `hf download`",
             code="pointer",
@@ -159,11 +159,11 @@ def _recognise(prefix: bytes) -> MalformedError | None:
         )
     for signature, what, hint in _FORMATS:
         if re.match(signature, prefix):
-            return MalformedError(f"the file is {what}, not safetensors", hint)
+            return Malformed(f"the file is {what}, not safetensors", hint)
     text = prefix.decode("utf-8", "replace")
     if _WEB_PAGE.match(text):
         title = _TITLE.search(text)
-        return MalformedError(
+        return Malformed(
             f"the file is a web page that begins {_line(text)}, not weights"
             if title is None
             else f"the file is a web page titled {_line(title[1])}, not weights",
@@ -174,7 +174,7 @@ def _recognise(prefix: bytes) -> MalformedError | None:
     if not text.strip() or _BINARY.search(text, 0, len(text) - 1):
         return None
     kind = "JSON text" if text.lstrip()[0] in "{[" else "text"
-    return MalformedError(
+    return Malformed(
         f"the file is {kind} that begins {_line(text)}, not safetensors",
         f"if a server sent it instead of the file, it says why; {AGAIN}",
     )

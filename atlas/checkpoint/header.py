@@ -1,0 +1,249 @@
+"""The header of one safetensors file: every fault in it named, no weight read.
+
+    8 bytes   n, little-endian, at most 100,000,000
+    n bytes   JSON in UTF-8: {"__metadata__": {"format": "pt"},
+                              "wq": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}, …}
+    the rest  the tensors' data without holes; offsets count from its first byte
+
+The header is a few kilobytes in front of gigabytes, so a file can be judged by its first bytes and its
+size, on disk or over HTTP: `examine` is a pure function of these two. It is lenient and reports all it
+finds; `parse` and `read_header` are strict and raise the first.
+
+A fault's code says how far the reading came. `pointer`, `header`: the bytes do not give names, dtypes,
+shapes and offsets, and there is no `Header`. `offsets`: they do, and contradict each other.
+`truncated`, `trailing`: they agree, but the file is not as long as they say.
+
+What is accepted here, the safetensors library (0.8.0) accepts. It also reads what is refused here:
+
+- a key that stands twice in an object. The format forbids it; the library keeps the last, so that a
+  tensor vanishes unseen;
+- white space before the `{`. The format forbids it;
+- a field beside dtype, shape and data_offsets. The library ignores it, whatever it meant;
+- an entry written `["F32", [1], [0, 4]]`, or a dtype written `{"F32": null}`. Accidents of how the
+  library decodes, which other readers do not share.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+
+from atlas.checkpoint import entries
+from atlas.checkpoint.entries import MAX_COUNT, Tensor
+from atlas.checkpoint.faults import AGAIN, LENGTH_BYTES, MAX_HEADER_BYTES, Fault, Malformed, show
+from atlas.dtypes import BITS
+from atlas.errors import CheckpointError
+
+__all__ = [
+    "Examined",
+    "Fault",
+    "Header",
+    "Tensor",
+    "bytes_needed",
+    "examine",
+    "examine_file",
+    "parse",
+    "read_header",
+]
+
+# As much as it takes to say what a file is that is not safetensors.
+_SIGNATURE_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a safetensors file says it holds.
+
+    Attributes:
+        tensors: by name, in the order of their data.
+        metadata: the strings under `__metadata__`.
+        header_bytes: length of the JSON.
+        data_bytes: where the last tensor ends, counted from `data_start`.
+        file_bytes: size of the file as found; of a sound file, `data_start + data_bytes`.
+    """
+
+    tensors: dict[str, Tensor]
+    metadata: dict[str, str]
+    header_bytes: int
+    data_bytes: int
+    file_bytes: int
+
+    @property
+    def data_start(self) -> int:
+        """Where in the file the data starts, in bytes."""
+        return LENGTH_BYTES + self.header_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A file's header and its faults; the header is there unless a fault is `header` or `pointer`."""
+
+    header: Header | None
+    faults: tuple[Fault, ...]
+
+
+def read_header(path: str | os.PathLike[str]) -> Header:
+    """The header of the file at `path`.
+
+    Raises:
+        CheckpointError: with the code of the first fault.
+    """
+    return _sound(examine_file(path))
+
+
+def examine_file(path: str | os.PathLike[str]) -> Examined:
+    """The header of the file at `path` and all its faults, of which one is that it cannot be read."""
+    # A path need not be text, but a message must be.
+    where = os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    try:
+        # Asked before opening: opening a FIFO waits until somebody writes.
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+            return Examined(None, (Fault("header", f"{where}: this is {kind}; expected a safetensors file"),))
+        with open(path, "rb") as file:
+            file_bytes = os.fstat(file.fileno()).st_size
+            prefix = file.read(_SIGNATURE_BYTES)
+            prefix += file.read(max(0, bytes_needed(prefix, file_bytes) - len(prefix)))
+    except (OSError, ValueError, MemoryError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or error
+        return Examined(None, (Fault("header", f"{where}: the file cannot be read: {reason}"),))
+    return examine(prefix, file_bytes, where)
+
+
+def bytes_needed(prefix: bytes, file_bytes: int) -> int:
+    """How many bytes from its start `examine` needs of a file, once the first eight are known."""
+    stop = LENGTH_BYTES + int.from_bytes(prefix[:LENGTH_BYTES], "little")
+    if stop > min(file_bytes, LENGTH_BYTES + MAX_HEADER_BYTES):
+        return min(file_bytes, _SIGNATURE_BYTES)
+    return stop
+
+
+def parse(prefix: bytes, file_bytes: int, where: str) -> Header:
+    """`examine`, for who wants a sound file or none.
+
+    Raises:
+        CheckpointError: with the code of the first fault.
+    """
+    return _sound(examine(prefix, file_bytes, where))
+
+
+def examine(prefix: bytes, file_bytes: int, where: str) -> Examined:
+    """The header of a file and all its faults.
+
+    Args:
+        prefix: the first bytes of the file, at least `bytes_needed` of them; more are ignored.
+        file_bytes: the size of the whole file.
+        where: its name, path or address, for the messages.
+    """
+    try:
+        by_name, header_bytes = entries.decode(prefix, file_bytes)
+    except Malformed as wrong:
+        return Examined(None, (wrong.at(where),))
+    faults: list[Fault] = []
+    metadata: dict[str, str] = {}
+    try:
+        metadata = entries.metadata(by_name.pop("__metadata__", None))
+    except Malformed as wrong:
+        faults.append(wrong.at(where))
+    tensors: list[Tensor] = []
+    for name, entry in by_name.items():
+        try:
+            tensors.append(entries.tensor(name, entry))
+        except Malformed as wrong:
+            faults.append(wrong.at(where, name))
+    if faults:
+        return Examined(None, tuple(faults))
+    tensors.sort(key=attrgetter("begin", "end"))
+    data_bytes = max((tensor.end for tensor in tensors), default=0)
+    header = Header(
+        {tensor.name: tensor for tensor in tensors}, metadata, header_bytes, data_bytes, file_bytes
+    )
+    return Examined(header, tuple(_contradictions(header, where)))
+
+
+def _sound(examined: Examined) -> Header:
+    for fault in examined.faults:
+        raise CheckpointError(fault.message, hint=fault.hint, code=fault.code)
+    assert examined.header is not None
+    return examined.header
+
+
+def _contradictions(header: Header, where: str) -> Iterator[Fault]:
+    """The faults of a header that can be read: tensors against themselves, each other and the file."""
+    end, last = 0, None
+    sure = True  # of `end`; if not, one wrong offset would be told again as a hole, an overlap, a wrong size
+    for tensor in header.tensors.values():
+        wrong = _against_itself(tensor)
+        if wrong:
+            yield wrong.at(where, tensor.name)
+        elif sure and tensor.begin != end:
+            yield _against_the_last(tensor, last, end).at(where, tensor.name)
+        sure = not wrong and (sure or tensor.end >= end)
+        if tensor.end >= end:
+            end, last = tensor.end, tensor.name
+    if sure and header.data_start + end != header.file_bytes:
+        yield _against_the_file(header).at(where)
+
+
+def _against_itself(tensor: Tensor) -> Malformed | None:
+    """Shape × dtype against the span of the offsets."""
+    elements = 1
+    for dim in tensor.shape:
+        elements *= dim
+        if elements > MAX_COUNT:  # at once, as in the library: a zero that follows saves nothing
+            break
+    bits = elements * BITS[tensor.dtype]
+    span = tensor.end - tensor.begin
+    if bits == 8 * span and bits <= MAX_COUNT:
+        return None
+    stored = f"shape {show(list(tensor.shape))} of {tensor.dtype}"
+    expected: int | None = None
+    if span < 0:
+        what = f"begins at byte {tensor.begin:,} of the data and ends before that, at {tensor.end:,}"
+    elif bits > MAX_COUNT:
+        what = f"has {stored}, an overflow: more than 2**64 - 1 elements or bits"
+    elif bits % 8:
+        what = f"has {stored}, which takes {bits:,} bits, not whole bytes"
+    else:
+        expected = bits // 8
+        what = f"has {stored}, which takes {expected:,} bytes, but its offsets span {span:,}"
+    return Malformed(what, AGAIN, code="offsets", expected=expected, found=span)
+
+
+def _against_the_last(tensor: Tensor, last: str | None, end: int) -> Malformed:
+    """The begin of a tensor against the end of what lies before it."""
+    if last is None:
+        what = f"begins at byte {tensor.begin:,} of the data; expected 0, since it is the first"
+    elif tensor.begin > end:
+        what = f"begins at byte {tensor.begin:,} of the data, {tensor.begin - end:,} after the end of {show(last)}: a hole"
+    else:
+        what = f"begins at byte {tensor.begin:,} of the data and overlaps {show(last)}, which ends at {end:,}"
+    return Malformed(what, AGAIN, code="offsets", expected=end, found=tensor.begin)
+
+
+def _against_the_file(header: Header) -> Malformed:
+    """The end of the data against the size of the file."""
+    needed, found = header.data_start + header.data_bytes, header.file_bytes
+    if found > needed:
+        return Malformed(
+            f"the data ends at byte {needed:,}, but the file goes on to byte {found:,}: a surplus of {found - needed:,}",
+            f"something was appended, or a longer file was overwritten; {AGAIN}",
+            code="trailing",
+            expected=needed,
+            found=found,
+        )
+    there = found - header.data_start
+    cut = [tensor.name for tensor in header.tensors.values() if tensor.end > max(there, tensor.begin)]
+    more = f" and {len(cut) - 3:,} more" if len(cut) > 3 else ""
+    return Malformed(
+        f"truncated: the header asks for {needed:,} bytes, only {found:,} were found, {needed - found:,} too few; "
+        f"cut or missing are {len(cut):,} of {len(header.tensors):,} tensors: {', '.join(map(show, cut[:3]))}{more}",
+        f"the download stopped early; {AGAIN}",
+        code="truncated",
+        expected=needed,
+        found=found,
+    )

@@ -1,0 +1,90 @@
+"""Where a checkpoint's files lie: a folder on disk, or a repository on the Hub. Both answer the same three questions.
+
+What is asked of a store is little, so that a checkpoint on the Hub is judged by the very code that judges one on disk:
+which files there are and how long, the text of a small one, and the headers of weight files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from atlas.checkpoint.header import Examined, examine_file
+from atlas.errors import CheckpointError
+
+MOST_TEXT_BYTES = 64 * 2**20
+"""Of a configuration or an index: far beyond any real one."""
+
+
+class Store(Protocol):
+    """A checkpoint's files.
+
+    Attributes:
+        kind: `folder`, `cache` (a snapshot in the local Hub cache) or `hub`.
+        location: the path, or the repository's id.
+        revision: the commit, where the files have one.
+    """
+
+    kind: str
+    location: str
+    revision: str | None
+
+    def files(self) -> Mapping[str, int | None]:
+        """Name relative to the store -> size in bytes; None for a link that leads nowhere."""
+        ...
+
+    def text(self, name: str) -> bytes:
+        """A small file's bytes.
+
+        Raises:
+            CheckpointError: it is not there, cannot be read or is absurdly long.
+        """
+        ...
+
+    def examine(self, names: Iterable[str]) -> Iterator[tuple[str, Examined]]:
+        """Each weight file's header and faults, in any order."""
+        ...
+
+
+class Folder:
+    """A folder on disk, its own files only: no folder below it is entered."""
+
+    kind = "folder"
+
+    def __init__(self, path: Path, *, kind: str = "folder", revision: str | None = None) -> None:
+        self.path = path
+        self.kind = kind
+        self.location = str(path)
+        self.revision = revision
+
+    def files(self) -> Mapping[str, int | None]:
+        try:
+            entries = sorted(self.path.iterdir())
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: cannot be read: {error.strerror}") from None
+        return {
+            entry.name: self._size(entry) for entry in entries if entry.is_symlink() or not entry.is_dir()
+        }
+
+    @staticmethod
+    def _size(entry: Path) -> int | None:
+        try:
+            return entry.stat().st_size
+        except OSError:
+            return None
+
+    def text(self, name: str) -> bytes:
+        path = self.path / name
+        try:
+            if path.stat().st_size > MOST_TEXT_BYTES:
+                raise CheckpointError(
+                    f"{path} is {path.stat().st_size:,} bytes long, which no such file is", code="config"
+                )
+            return path.read_bytes()
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot be read: {error.strerror}", code="config") from None
+
+    def examine(self, names: Iterable[str]) -> Iterator[tuple[str, Examined]]:
+        for name in names:
+            yield name, examine_file(self.path / name)
