@@ -22,7 +22,8 @@ RELATIONS = ("direct", "contextual", "operation")
 
 Lines = tuple[tuple[int, int], ...]
 
-_PLACE = re.compile(r"(\S+)(?: ([0-9,-]+) sha256:([0-9a-f]{64}))?")
+_SPAN = r"[0-9]+(?:-[0-9]+)?"
+_PLACE = re.compile(rf"(\S+)(?: ({_SPAN}(?:,{_SPAN})*) sha256:([0-9a-f]{{64}}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ def place(text: str) -> Place:
         )
     if found[2] is None:
         return Place(found[1])
-    ends = [span.split("-") for span in found[2].split(",")]
-    lines = tuple((int(span[0]), int(span[-1])) for span in ends if span[0])
-    if len(lines) != len(ends) or any(first > last for first, last in lines):
+    ends = [span.partition("-") for span in found[2].split(",")]
+    lines = tuple((int(first), int(last or first)) for first, _, last in ends)
+    if any(not 1 <= first <= last for first, last in lines):
         raise SpecError(f"place {text!r}: {found[2]} are no lines")
     return Place(found[1], lines, found[3])
 

@@ -6,9 +6,9 @@ wants, a result its operands cannot give, a weight no component has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from atlas import operations, shapes, spec
+from atlas import dtypes, operations, shapes, spec
 from atlas.conditions import holds
 from atlas.errors import ConfigError, SpecError
 from atlas.graph import Block, Graph, Node, Operand, Stack, Step, Weight
@@ -44,20 +44,29 @@ class _Binder:
         }
         self.weights: dict[str, Weight] = {}
         self.indexes: dict[str, str] = {}
+        self.places: dict[str, tuple[str, int]] = {}
 
     def graph(self) -> Graph:
         known = {name: shapes.parse(entry.shape) for name, entry in self.architecture.inputs.items()}
+        for name, entry in self.architecture.inputs.items():
+            self._known_axes(shapes.atoms(known[name]), f"inputs.{name}")
+            self._known_dtypes(f"architecture {self.architecture.id}: inputs.{name}", entry.dtype)
         parts: list[Block | Stack] = []
-        for part in self.architecture.graph:
-            if part.node is not None:
+        for i, part in enumerate(self.architecture.graph):
+            if part.node is not None and part.stack is part.of is None:
+                self._place(part.node.id, "graph", i)
+                if part.node.id in self.architecture.blocks:
+                    raise self._fault(part.node.id, "is the name of a block as well; rename one of them")
                 node = self._node(part.node, known, {})
                 parts.append(Block(part.node.id, (node,)))
-            elif part.stack is not None and part.of is not None:
+            elif part.node is None and part.stack is not None and part.of is not None:
+                self._place(part.stack, "graph", i)
                 stack = self._stack(part.stack, part.of, known)
                 known[part.stack] = stack.shape
                 parts.append(stack)
             else:
                 raise self._fault("graph", "each part is a node, or a stack `of` something")
+        self._ties()
         return Graph(
             model=self.model,
             architecture=self.architecture,
@@ -70,10 +79,38 @@ class _Binder:
     def _fault(self, where: str, what: str) -> SpecError:
         return SpecError(f"architecture {self.architecture.id}: {where}: {what}")
 
+    def _known_axes(self, names: Iterable[str], where: str) -> None:
+        if unknown := [axis for axis in names if axis not in self.library.axes]:
+            raise self._fault(where, f"{', '.join(unknown)}: no such axis in axes.toml")
+
+    def _known_dtypes(self, where: str, *codes: str) -> None:
+        for code in codes:
+            if code != "A" and code not in dtypes.BITS:
+                raise SpecError(
+                    f"{where}: {code!r} is neither A nor a dtype; there are {', '.join(dtypes.BITS)}"
+                )
+
+    def _place(self, node: str, where: str, slot: int) -> None:
+        """Blocks that stand for each other may share a node; anywhere else one name is one node."""
+        if self.places.setdefault(node, (where, slot)) != (where, slot):
+            raise self._fault(node, "stands in two places of the graph; rename one of them")
+
+    def _ties(self) -> None:
+        for pair in self.architecture.ties.items():
+            if unknown := [name for name in pair if name not in self.weights]:
+                raise self._fault("ties", f"{', '.join(unknown)}: no component declares it")
+            one, other = (self.weights[name] for name in pair)
+            sizes = [[shapes.size(group, self.dims) for group in weight.shape] for weight in (one, other)]
+            if sizes[0] != sizes[1]:
+                both = f"({shapes.render(one.shape)}) and ({shapes.render(other.shape)})"
+                raise self._fault("ties", f"{one.id} and {other.id} differ in shape, {both}")
+
     # ---- sizes
 
     def _sizes(self) -> dict[str, int]:
         """The model's dims and everything that follows from them, each an exact positive integer."""
+        self._known_axes(self.model.dims, f"dims of {self.model.id}")
+        self._known_axes(self.architecture.derived, "derived")
         sizes = dict(self.model.dims)
         derived = {axis: text for axis, text in self.architecture.derived.items() if axis not in sizes}
         derived |= {
@@ -93,6 +130,14 @@ class _Binder:
                 raise ConfigError(
                     f"{self.model.id}: {self._meaning(axis)} is {count:,}, expected a positive integer"
                 )
+        for axis, parts in self.library.parts.items():
+            if axis in sizes and all(part in sizes for part in parts):
+                product = shapes.size(parts, sizes)
+                if product != sizes[axis]:
+                    raise ConfigError(
+                        f"{self.model.id}: {self._meaning(axis)} is {sizes[axis]:,}, but {' × '.join(parts)} is "
+                        f"{product:,}"
+                    )
         return sizes
 
     def _meaning(self, axis: str) -> str:
@@ -115,17 +160,22 @@ class _Binder:
             raise ConfigError(
                 f"{self.model.id}: {stack.over} is {count:,}; at most {MOST_LAYERS:,} can be described"
             )
+        self._renames(stack.axes, name)
         shape = known[of]
         slots = []
-        for choices in stack.layers:
+        for place, choices in enumerate(stack.layers):
             slot = []
             for choice, layers in zip(choices, self._layers(choices, count, name), strict=True):
                 if choice.block not in self.architecture.blocks:
                     raise self._fault(name, f"no block is called {choice.block!r}")
+                block = self.architecture.blocks[choice.block]
+                ids = [node.id for node in block]
+                if twice := [node for node in ids if ids.count(node) > 1]:
+                    raise self._fault(choice.block, f"two of its nodes are called {twice[0]!r}")
+                for node in ids:
+                    self._place(node, name, place)
                 scope = {**known, "x": shape}
-                nodes = tuple(
-                    self._node(n, scope, stack.axes) for n in self.architecture.blocks[choice.block]
-                )
+                nodes = tuple(self._node(node, scope, stack.axes) for node in block)
                 if nodes[-1].shape != shape:
                     raise self._fault(
                         choice.block,
@@ -139,7 +189,7 @@ class _Binder:
         """For each choice the layers in which it is the first that fits."""
         if not (choices[0].first or choices[0].every or choices[0].at):
             return [range(count)] + [()] * (len(choices) - 1)
-        fits = [self._fits(choice, where) for choice in choices]
+        fits = [self._fits(choice, count, where) for choice in choices]
         taken: list[list[int]] = [[] for _ in choices]
         for i in range(count):
             chosen = next((n for n, fit in enumerate(fits) if fit(i)), None)
@@ -148,12 +198,19 @@ class _Binder:
             taken[chosen].append(i)
         return [tuple(layers) for layers in taken]
 
-    def _fits(self, choice: spec.Choice, where: str) -> Callable[[int], bool]:
-        first = None if choice.first is None else int(shapes.evaluate(choice.first, self.dims))
-        every = None if choice.every is None else int(shapes.evaluate(choice.every, self.dims))
+    def _fits(self, choice: spec.Choice, count: int, where: str) -> Callable[[int], bool]:
+        values = {**self.model.numbers, **self.dims}
+        first = None if choice.first is None else int(shapes.evaluate(choice.first, values))
+        every = None if choice.every is None else int(shapes.evaluate(choice.every, values))
+        if every is not None and every < 1:
+            raise self._fault(where, f"{choice.block} stands in every {every}th layer; expected 1 or more")
         if choice.at is not None and choice.at not in self.model.lists:
             raise self._fault(where, f"{self.model.id} lists no layers called {choice.at!r}")
         at = None if choice.at is None else frozenset(self.model.lists[choice.at])
+        if at and max(at) >= count:
+            raise ConfigError(
+                f"{self.model.id}: {choice.at} names layer {max(at)}, and there are {count}, counted from 0"
+            )
         return lambda i: (
             (first is None or i < first)
             and (every is None or (i + 1) % every == 0)
@@ -170,13 +227,13 @@ class _Binder:
     def _node(self, node: spec.Node, known: dict[str, Shape], stack_axes: Mapping[str, str]) -> Node:
         """Bind a node and enter its result, and its inner symbols, into `known`."""
         component = self.library.component(node.component)
+        self._renames(node.axes, node.id)
         axes = {**stack_axes, **node.axes}
         params = self._params(node, component)
 
         def shape(text: str) -> Shape:
             renamed = shapes.rename(shapes.parse(text), axes)
-            if unknown := [axis for axis in shapes.atoms(renamed) if axis not in self.library.axes]:
-                raise self._fault(node.id, f"{', '.join(unknown)}: no such axis in axes.toml")
+            self._known_axes(shapes.atoms(renamed), node.id)
             return renamed
 
         scope: dict[str, Operand] = {}
@@ -208,11 +265,16 @@ class _Binder:
                 steps.append(step)
                 scope[declared_step.out or declared_step.id] = Operand(step.sets, step.shape)
                 known[step.sets] = step.shape
+        if not steps:
+            raise self._fault(node.id, f"no step of {component.id} is there under these conditions")
         last = steps[-1]
         known[node.id] = last.shape
         if last.sets in self.indexes:
             self.indexes[node.id] = self.indexes[last.sets]
         return Node(node.id, component, ports, tuple(steps), tuple(weights), last.sets, last.shape)
+
+    def _renames(self, axes: Mapping[str, str], where: str) -> None:
+        self._known_axes((*axes, *axes.values()), f"{where}: axes")
 
     def _params(self, node: spec.Node, component: spec.Component) -> dict[str, Scalar]:
         """The component's parameters: a node's `with` over the defaults, names replaced by the model's values."""
@@ -262,6 +324,7 @@ class _Binder:
     ) -> Step:
         where = f"component {component.id}: {step.id}"
         operands = tuple(self._operand(text, scope, where) for text in step.of)
+        self._known_dtypes(where, step.dtype, step.computed_in)
         by = step.by
         if isinstance(by, str):
             if by not in params:
@@ -289,14 +352,21 @@ class _Binder:
         result = shapes.take_apart(shapes.atoms(shape), named, self.library.parts)
         if problem := operations.fault(bound.op, opened, result, bound.over):
             raise SpecError(f"{where} (at {self.architecture.id}.{node.id}): {problem}")
+        if bound.op == "rename":
+            for was, now in zip(opened[0], result, strict=True):
+                if was != now and (was not in self.dims or self.dims[was] != self.dims.get(now)):
+                    sizes = f"{self.dims.get(was, 'free')} and {self.dims.get(now, 'free')}"
+                    raise SpecError(
+                        f"{where} (at {self.architecture.id}.{node.id}): rename cannot call {was} {now}: their "
+                        f"sizes are {sizes}"
+                    )
         if bound.op == "top_k" and bound.over is not None:
             self.indexes[bound.sets] = bound.over
         return bound
 
     def _operand(self, text: str, scope: Mapping[str, Operand], where: str) -> Operand:
         """`x`, or `w1[chosen]`: w1 with the axis that `chosen` holds indices along replaced by chosen's own axes."""
-        name, bracket, index = text.partition("[")
-        index = index.rstrip("]")
+        name, bracket, index = text.removesuffix("]").partition("[")
         for word in (name, index) if bracket else (name,):
             if word not in scope:
                 raise SpecError(f"{where}: {word!r} is no port, weight or earlier step")

@@ -19,6 +19,17 @@ goes into `hint`. Nothing here is printed; `atlas.cli` does that, and maps the c
 from __future__ import annotations
 
 
+def shown(value: object) -> str:
+    """A value read from JSON, as a message shows it: as JSON writes it, and never long."""
+    import json
+
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):  # an integer too long to be written out
+        text = "a number too long to print"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 class AtlasError(Exception):
     """A refusal that a user can act on.
 

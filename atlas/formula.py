@@ -1,7 +1,7 @@
 """Exact counts that may depend on axes whose size is not known yet.
 
 A step's FLOPs are a product of axis sizes, and a pass's FLOPs a sum of those. Where batch or positions are
-free the sum is a polynomial in them with integer coefficients: `15009316864*B*T + 1048576*B*T*S`.
+free the sum is a polynomial in them with integer coefficients: `15009316864*B*T + 524288*B*T*S`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ class Formula:
     def product(
         axes: Iterable[str], sizes: Mapping[str, int], symbols: Mapping[str, str], times: int = 1
     ) -> Formula:
-        """`times` × the axes' sizes, where an axis without a size stays as its symbol."""
+        """`times` × the axes' sizes, where an axis without a size stays as its symbol, in the symbols' order."""
         axes = list(axes)
         known = math.prod(sizes[axis] for axis in axes if axis in sizes)
-        free = tuple(symbols.get(axis, axis) for axis in axes if axis not in sizes)
+        left = [axis for axis in axes if axis not in sizes]
+        if len(left) > 1:
+            place = {axis: i for i, axis in enumerate(symbols)}
+            left.sort(key=lambda axis: (place.get(axis, len(place)), axis))
+        free = tuple(symbols.get(axis, axis) for axis in left)
         return Formula({free: times * known} if times * known else {})
 
     def __add__(self, other: Formula) -> Formula:

@@ -19,14 +19,25 @@ from functools import cache, cached_property
 from atlas import shapes
 from atlas.errors import SpecError
 
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
 @dataclass(frozen=True)
 class Template:
-    """A tensor's name with placeholders for the indices in it."""
+    """A tensor's name with placeholders for the indices in it.
+
+    Raises:
+        SpecError: braces that are no placeholder, or two placeholders with nothing between, which could not be matched.
+    """
 
     text: str
+
+    def __post_init__(self) -> None:
+        rest = _PLACEHOLDER.sub("", self.text)
+        if "{" in rest or "}" in rest or "}{" in self.text:
+            raise SpecError(
+                f"{self.text!r}: expected each placeholder as {{word}}, with something between two of them"
+            )
 
     @cached_property
     def placeholders(self) -> tuple[str, ...]:

@@ -65,6 +65,14 @@ def _cache(operands: Sequence[Axes], result: Axes, over: str | None) -> str | No
     return None if result == longer and "keys" in longer else f"its result is ({' '.join(longer)}), on keys"
 
 
+def _rename(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    if len(operands[0]) != len(result):
+        return f"its operand has the axes ({' '.join(operands[0])})"
+    if operands[0] == result:
+        return "no axis has another name"
+    return None
+
+
 Check = Callable[[Sequence[Axes], Axes, str | None], str | None]
 
 # name -> number of operands, and the check of axes
@@ -86,6 +94,7 @@ OPERATIONS: dict[str, tuple[int, Check]] = {
     "top_k": (1, _top_k),
     "pick": (1, _same),
     "cache": (1, _cache),
+    "rename": (1, _rename),
 }
 
 NEEDS_OVER = {"rms", "rotate", "softmax", "sum", "top_k"}

@@ -27,7 +27,7 @@ def resolve(name: str, library: Library) -> Model:
     found = catalogue_entry(name, library)
     if found is not None:
         return catalogued.describe(*found, library)
-    path = Path(name).expanduser()
+    path = _expanded(name)
     if _is_path(name, path):
         return from_path(path, library)
     if _HUB_ID.fullmatch(name):
@@ -64,6 +64,8 @@ def from_path(path: Path, library: Library) -> Model:
         ConfigError: it is not there, or cannot be understood.
     """
     file = path
+    if "\0" in str(path):
+        raise ConfigError(f"{str(path)!r} is not a path")
     try:
         if path.is_dir():
             there = [path / name for name in ("config.json", "params.json") if (path / name).is_file()]
@@ -78,8 +80,6 @@ def from_path(path: Path, library: Library) -> Model:
             raise ConfigError(f"{path} is neither a file nor a folder")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError:  # a NUL byte in the name
-        raise ConfigError(f"{str(path)!r} is not a path") from None
     settings = config.read_json(file)
     kind = "params.json" if _is_params(file, settings) else "config.json"
     return config.describe(settings, library, id=str(path), file=kind)
@@ -97,7 +97,16 @@ def _what_is_there(folder: Path) -> str:
     return f"it holds {', '.join(names)}" if names else "it is empty"
 
 
+def _expanded(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:  # the home of nobody there is
+        return Path(name)
+
+
 def _is_path(name: str, path: Path) -> bool:
+    if not name.strip():
+        return False
     if name.startswith((".", "/", "~")) or name.endswith((".json", "/")) or name.count("/") > 1:
         return True
     try:

@@ -7,9 +7,10 @@ for refusing to count: a form that is not described becomes a gap.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
-from atlas.errors import ConfigError
+from atlas.errors import ConfigError, shown
 from atlas.model import Gap, Scalar
 
 LLAMA3_FIELDS = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
@@ -31,11 +32,11 @@ def read(key: str, value: object, where: str) -> tuple[float | None, dict[str, S
         ConfigError: not a table, or a form that is described lacks one of its parameters.
     """
     if not isinstance(value, Mapping):
-        raise ConfigError(f"{where}: {key} is {value!r}, expected a table or null")
+        raise ConfigError(f"{where}: {key} is {shown(value)}, expected a table or null")
     theta = value.get("rope_theta")
-    if theta is not None and not _positive(theta):
-        raise ConfigError(f"{where}: {key}.rope_theta is {theta!r}, expected a positive number")
-    kinds = {str(value[word]) for word in ("rope_type", "type") if value.get(word) is not None}
+    if theta is not None and not positive(theta):
+        raise ConfigError(f"{where}: {key}.rope_theta is {shown(theta)}, expected a positive number")
+    kinds = {str(value[word])[:40] for word in ("rope_type", "type") if value.get(word) is not None}
     if len(kinds) > 1:
         raise ConfigError(f"{where}: {key} says both {' and '.join(sorted(kinds))} for its type")
     kind = kinds.pop() if kinds else "default"
@@ -48,8 +49,8 @@ def read(key: str, value: object, where: str) -> tuple[float | None, dict[str, S
     scaled: dict[str, Scalar] = {"rope_type": kind}
     for field in LLAMA3_FIELDS:
         number = value.get(field)
-        if not _positive(number):
-            found = "is missing" if number is None else f"is {number!r}"
+        if not positive(number):
+            found = "is missing" if number is None else f"is {shown(number)}"
             raise ConfigError(
                 f"{where}: {key}.{field} {found}, expected a positive number: the llama3 form needs it"
             )
@@ -58,5 +59,9 @@ def read(key: str, value: object, where: str) -> tuple[float | None, dict[str, S
     return base, scaled, None
 
 
-def _positive(number: object) -> bool:
-    return isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < float("inf")
+def positive(number: object) -> bool:
+    return (
+        isinstance(number, int | float)
+        and not isinstance(number, bool)
+        and 0 < number <= sys.float_info.max  # a larger integer is no double
+    )

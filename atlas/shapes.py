@@ -115,7 +115,6 @@ _OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
-    ast.Pow: operator.pow,
 }
 
 
@@ -123,8 +122,8 @@ _OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
 def _expression(text: str) -> ast.expr:
     try:
         return ast.parse(text, mode="eval").body
-    except SyntaxError:
-        raise SpecError(f"{text!r} is not arithmetic on named axes") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a NUL byte; nested too deep
+        raise SpecError(f"{text[:80]!r} is not arithmetic on named axes") from None
 
 
 def evaluate(text: str, values: Mapping[str, Number]) -> Number:
@@ -149,11 +148,27 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
                 return -go(inner)
             case ast.BinOp(left=left, op=ast.Div(), right=right):
                 return _divide(go(left), go(right), text)
+            case ast.BinOp(left=left, op=ast.Pow(), right=right):
+                return _power(go(left), go(right), text)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
                 return _OPERATORS[type(op)](go(left), go(right))
         raise SpecError(f"{text!r} is not arithmetic on named axes")
 
-    return go(_expression(text))
+    try:
+        return go(_expression(text))
+    except (OverflowError, RecursionError):
+        raise SpecError(f"{text[:80]!r} gives no finite number") from None
+
+
+def _power(base: Number, exponent: Number, text: str) -> Number:
+    if abs(exponent) > 64:
+        raise SpecError(f"{text!r}: the exponent {exponent:,} is beyond any that a size needs")
+    if base < 0 and exponent != int(exponent):
+        raise SpecError(f"{text!r}: a root of the negative number {base:,}")
+    if base == 0 and exponent < 0:
+        raise SpecError(f"{text!r}: division by zero")
+    result: Number = base**exponent
+    return result
 
 
 def _divide(top: Number, bottom: Number, text: str) -> Number:

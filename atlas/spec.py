@@ -4,11 +4,15 @@ A stray key, a wrong type or a missing field is an error, never silence (`extra=
 resolved here: names are strings until `atlas.library` checks them across files and `atlas.graph` binds them.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Value = bool | int | float | str
+
+T = TypeVar("T")
+Some = Annotated[list[T], Field(min_length=1)]
+"""A list that would make no sense empty."""
 
 
 class Spec(BaseModel):
@@ -114,7 +118,7 @@ class Component(Words):
     ports: dict[str, str] = Field(alias="in")
     params: dict[str, Value | list[str]] = {}
     weights: dict[str, Weight] = {}
-    steps: list[Step]
+    steps: Some[Step]
 
 
 # ---------------------------------------------------------------- architectures/*.toml
@@ -129,7 +133,10 @@ class Node(Spec):
 
 
 class Choice(Spec):
-    """A block, and the layers it stands in; where there are several, the first that fits is taken."""
+    """A block, and the layers it stands in; where there are several, the first that fits is taken.
+
+    `first` and `every` are arithmetic on the model's dims and numbers.
+    """
 
     block: str
     first: str | None = None
@@ -145,7 +152,7 @@ class Stack(Spec):
 
     over: str
     """The axis that counts the layers."""
-    layers: list[list[Choice]]
+    layers: Some[Some[Choice]]
     axes: dict[str, str] = {}
     """Axes renamed for all of the stack's blocks."""
 
@@ -209,12 +216,12 @@ class Architecture(Spec):
     derived: dict[str, str] = {}
     flags: dict[str, Value] = {}
     ties: dict[str, str] = {}
-    graph: list[Part]
+    graph: Some[Part]
     stacks: dict[str, Stack] = {}
-    blocks: dict[str, list[Node]] = {}
+    blocks: dict[str, Some[Node]] = {}
     pages: dict[str, Words] = {}
     """What a node's or an activation's page says beyond its component's words."""
-    conventions: dict[str, Convention]
+    conventions: Annotated[dict[str, Convention], Field(min_length=1)]
     configs: dict[str, Config] = {}
 
 

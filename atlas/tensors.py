@@ -74,6 +74,12 @@ def convention(graph: Graph, name: str) -> spec.Convention:
     return known[name]
 
 
+def published(graph: Graph) -> str:
+    """The convention checkpoints are published in: the Hub's where there is one, else the architecture's first."""
+    known = graph.architecture.conventions
+    return "hf" if "hf" in known else next(iter(known))
+
+
 def rows(graph: Graph, name: str) -> list[Row]:
     """The convention's table, bound to the model; rows for weights this model does not have are left out.
 
@@ -84,34 +90,45 @@ def rows(graph: Graph, name: str) -> list[Row]:
     table = convention(graph, name)
     where = f"architecture {graph.architecture.id}: conventions.{name}"
     index_axes = {axis.index: word for word, axis in graph.axes.items() if axis.index}
-    places = {node.id for block in graph.blocks for node in block.nodes}
-    declared = {
-        f"{node.id}.{weight}"
-        for block in graph.blocks
-        for node in block.nodes
-        for weight in node.component.weights
-    }
+    known = {part.node.id for part in graph.architecture.graph if part.node is not None}
+    known |= {node.id for block in graph.architecture.blocks.values() for node in block}
+    here = [(block, node) for block in graph.blocks for node in block.nodes]
+    bound = {node.id for _, node in here}
+    declared = {f"{node.id}.{weight}" for _, node in here for weight in node.component.weights}
+    stands = {(weight.id, block.id) for block, node in here for weight in node.weights}
     found: list[Row] = []
     named: set[tuple[str, str]] = set()
     for text, entry in table.tensors.items():
         holds = holding(entry if isinstance(entry, str) else entry.holds)
         only_in = None if isinstance(entry, str) else entry.block
+        nodes = [weight.partition(".")[0] for weight in holds.weights]
         unknown = [
-            weight for weight in holds.weights if weight not in declared and weight.split(".")[0] in places
+            weight
+            for weight, node in zip(holds.weights, nodes, strict=True)
+            if node not in known or (node in bound and weight not in declared)
         ]
         if unknown:
             raise SpecError(f"{where}: {text!r} holds {', '.join(unknown)}, which no component declares")
-        weights = [graph.weights[weight] for weight in holds.weights if weight in graph.weights]
+        if only_in is not None:
+            block = {node.id for node in graph.architecture.blocks.get(only_in, [])}
+            if not block.issuperset(nodes):
+                raise SpecError(f"{where}: {text!r}: in = {only_in!r}: no such block has {', '.join(nodes)}")
+        weights = [
+            weight
+            for weight in (graph.weights.get(name) for name in holds.weights)
+            if weight is not None and (only_in is None or (weight.id, only_in) in stands)
+        ]
         if not weights:
             continue
         if len(weights) != len(holds.weights):
             raise SpecError(f"{where}: {text!r} packs weights of which this model has only some")
         for weight in weights:
-            if (weight.id, only_in or "") in named:
+            places = {place for place in stands if place[0] == weight.id and only_in in (None, place[1])}
+            if places & named:
                 raise SpecError(f"{where}: {weight.id} is named twice")
-            named.add((weight.id, only_in or ""))
+            named |= places
         found.append(_row(graph, where, text, holds, tuple(weights), only_in, index_axes))
-    if missing := set(graph.weights) - {weight for weight, _ in named}:
+    if missing := {weight for weight, _ in stands - named}:
         raise SpecError(f"{where}: gives no name to {', '.join(sorted(missing))}")
     return found
 
@@ -127,21 +144,31 @@ def _row(
 ) -> Row:
     template = Template(text)
     blocks = [
-        block
-        for block in graph.blocks
-        if only_in in (None, block.id) and any(node.id == weights[0].node for node in block.nodes)
+        [
+            block
+            for block in graph.blocks
+            if only_in in (None, block.id) and any(node.id == weight.node for node in block.nodes)
+        ]
+        for weight in weights
     ]
-    stack = blocks[0].stack if blocks else None
+    stack = blocks[0][0].stack
+    layers = [
+        each[0].layers or () if len(each) == 1 else sorted(i for block in each for i in block.layers or ())
+        for each in blocks
+    ]
+    if any(each[0].stack != stack for each in blocks) or any(
+        list(own) != list(layers[0]) for own in layers[1:]
+    ):
+        raise SpecError(f"{where}: {text!r} packs weights that stand in different layers")
     layer_word = next(
         (part.index for part in graph.parts if part.id == stack and stack and hasattr(part, "index")), None
     )
     for word in template.placeholders:
         if word not in index_axes:
             raise SpecError(f"{where}: {text!r}: no axis counts {{{word}}}")
-    if (layer_word is not None) != (layer_word in template.placeholders):
+    if layer_word is not None and layer_word not in template.placeholders:
         raise SpecError(
-            f"{where}: {text!r}: {weights[0].id} stands in "
-            + (f"a stack, expected {{{layer_word}}}" if layer_word else "no stack")
+            f"{where}: {text!r}: {weights[0].id} stands in the layers of a stack, expected {{{layer_word}}}"
         )
     gone = {index_axes[word]: word for word in template.placeholders if word != layer_word}
     for axis in gone:
@@ -153,8 +180,6 @@ def _row(
     along = holds.packed_along
     if along is not None:
         shape = [sum(size[i] for size in sizes) if i == along else n for i, n in enumerate(sizes[0])]
-    layers: list[int] = sorted(i for block in blocks for i in block.layers or ())
-    all_layers = blocks[0].layers if len(blocks) == 1 else layers
     return Row(
         template=template,
         holds=holds,
@@ -162,7 +187,7 @@ def _row(
         layouts=layouts,
         shape=tuple(shape),
         indices=tuple((word, graph.dims[axis]) for axis, word in gone.items()),
-        layers=(layer_word, all_layers or ()) if layer_word else None,
+        layers=(layer_word, layers[0]) if layer_word else None,
         tied_to=graph.tied_to(weights[0]),
     )
 

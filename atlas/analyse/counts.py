@@ -9,7 +9,7 @@ from atlas import dtypes, shapes, tensors
 from atlas.bibliography import Evidence, evidence
 from atlas.bind import bind
 from atlas.errors import UsageError
-from atlas.graph import Block, Graph, Weight
+from atlas.graph import Block, Graph, Operand, Weight
 from atlas.library import Library
 from atlas.model import Scalar
 
@@ -109,7 +109,7 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
         devices: over how many devices the weights are spread.
     """
     model = graph.model
-    published = "hf" if "hf" in graph.architecture.conventions else next(iter(graph.architecture.conventions))
+    published = tensors.published(graph)
     by_convention = {name: stored(graph, name) for name in graph.architecture.conventions}
     notes = list(model.notes) + [f"{gap.says[0].upper()}{gap.says[1:]}." for gap in model.gaps]
     if not model.dtype_stated:
@@ -159,11 +159,12 @@ def logical(graph: Graph) -> int:
 def active(graph: Graph) -> int:
     """Parameters one text token passes through: of routed experts only the chosen ones, of another tower none.
 
-    A weight counts where a step that uses it reads something that depends on the tokens. An embedding and an output
-    matrix count whole.
+    A weight counts where a step that uses it, or uses what was made of it alone, reads something that depends on the
+    tokens. An embedding and an output matrix count whole.
     """
     passed: dict[str, int] = {}
     depends = {"tokens"}
+    made_of: dict[str, list[Operand]] = {}
     for block in graph.blocks:
         if block.stack is not None and _stack_input(graph, block.stack) in depends:
             depends.add("x")
@@ -171,13 +172,20 @@ def active(graph: Graph) -> int:
             depends.discard("x")
         for node in block.nodes:
             for step in node.steps:
+                weights = [
+                    weight
+                    for operand in step.of
+                    for weight in ([operand] if operand.weight else made_of.get(operand.name, []))
+                ]
                 if any(operand.name in depends for operand in step.of):
                     depends |= {step.sets, node.id}
-                    for operand in step.of:
+                    for operand in weights:
                         if operand.weight is not None and graph.tied_to(operand.weight) is None:
                             passed[operand.weight.id] = _used(
                                 graph, operand.weight, operand.shape, operand.instead_of
                             )
+                elif all(operand.weight or operand.name in made_of for operand in step.of):
+                    made_of[step.sets] = made_of[node.id] = weights
         if block.stack is not None and block.nodes[-1].id in depends:
             depends.add(block.stack)
     return sum(each * graph.instances(graph.weights[name]) for name, each in passed.items())

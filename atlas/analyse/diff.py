@@ -95,6 +95,7 @@ def _settings(graph: Graph) -> dict[str, int | float | str | bool]:
     found: dict[str, int | float | str | bool] = {"architecture": model.architecture, **model.dims}
     found |= {axis: graph.dims[axis] for axis in graph.architecture.derived if axis in graph.dims}
     found |= {**model.numbers, **model.flags, **{f"rope.{key}": value for key, value in model.rope.items()}}
+    found |= {name: ", ".join(map(str, layers)) for name, layers in model.lists.items()}
     if model.context_length is not None:
         found["context_length"] = model.context_length
     found["dtype"] = model.dtype
@@ -109,7 +110,4 @@ def _components(graph: Graph) -> dict[str, int]:
 
 
 def _tensors(graph: Graph) -> dict[str, tuple[int, ...]]:
-    convention = (
-        next(iter(graph.architecture.conventions)) if "hf" not in graph.architecture.conventions else "hf"
-    )
-    return {tensor.name: tensor.shape for tensor in tensors.expected(graph, convention)}
+    return {tensor.name: tensor.shape for tensor in tensors.expected(graph, tensors.published(graph))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from atlas import dtypes, shapes
+from atlas import dtypes, shapes, tensors
 from atlas.analyse import counts
 from atlas.errors import UsageError
 from atlas.graph import Graph, Step
@@ -101,7 +101,8 @@ def memory(
         raise UsageError(f"--positions is {positions:,}, more than the context of {length:,}")
     weights_dtype = dtype or graph.model.dtype
     cache_dtype = kv_dtype or weights_dtype
-    weights = dtypes.size_bytes(weights_dtype, counts.stored(graph, "hf")[1])
+    numbers = counts.stored(graph, tensors.published(graph))[1]
+    weights = dtypes.size_bytes(weights_dtype, numbers)
     per_token, per_token_how = _kv_per_token(graph, cache_dtype)
 
     def needs(many: int) -> tuple[int, int, Step]:
@@ -139,7 +140,7 @@ def memory(
         per_device_bytes=weights_each + -(-kv // kv_parts) + logits + largest,
         fit=tuple(_fit(size, total, own) for size in fit),
         calculations={
-            "weights": f"{counts.stored(graph, 'hf')[1]:,} numbers × {_width(weights_dtype)}",
+            "weights": f"{numbers:,} numbers × {_width(weights_dtype)}",
             "kv_per_token": per_token_how,
             "kv": f"batch {batch:,} × {length:,} positions × {per_token:,} bytes",
             "kv_reserved": ""

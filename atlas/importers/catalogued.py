@@ -42,6 +42,8 @@ def describe(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
     for conflict in entry.conflicts:
         if conflict.field in {_TIED, _ROPE_FACTOR} | _FACTS:
             continue
+        if conflict.field not in arguments:
+            raise SpecError(f"model {entry.id}: conflict {conflict.field}: the entry has no such argument")
         if conflict.absent:
             del arguments[conflict.field]
         else:

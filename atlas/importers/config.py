@@ -7,15 +7,15 @@ is ignored by name, or is unknown (a warning). Absent and `null` both mean the d
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from atlas import dtypes, rope, shapes, spec
-from atlas.errors import ConfigError, SpecError
+from atlas.errors import ConfigError, SpecError, shown
 from atlas.importers import feed_forward
 from atlas.library import Library
 from atlas.model import Gap, Model, Scalar
@@ -30,30 +30,41 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: it cannot be read, is not JSON, says a key twice, or is no object.
     """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    return decode(data, str(path))
+
+
+def decode(data: bytes, where: str) -> dict[str, Any]:
+    """A configuration's top-level object, from its bytes; `where` is their path or address.
+
+    Raises:
+        ConfigError: they are not JSON, say a key twice, or are no object.
+    """
     import json
 
     try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not JSON: byte {error.start} is not UTF-8") from None
+        raise ConfigError(f"{where}: not JSON: byte {error.start} is not UTF-8") from None
     if text.startswith("version https://git-lfs"):
         raise ConfigError(
-            f"{path} is a Git LFS pointer, not the file itself", hint="fetch it with `git lfs pull`"
+            f"{where} is a Git LFS pointer, not the file itself", hint="fetch it with `git lfs pull`"
         )
     try:
         config = json.loads(text, object_pairs_hook=_no_key_twice)
     except _KeyTwice as error:
-        raise ConfigError(f"{path}: the key {error.args[0]!r} stands twice in one object") from None
+        raise ConfigError(f"{where}: the key {error.args[0]!r} stands twice in one object") from None
     except json.JSONDecodeError as error:
         raise ConfigError(
-            f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+            f"{where}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not JSON that can be read: {str(error)[:80]}") from None
+        raise ConfigError(f"{where}: not JSON that can be read: {str(error)[:80]}") from None
     if not isinstance(config, dict):
-        raise ConfigError(f"{path}: expected a JSON object of settings, found {type(config).__name__}")
+        raise ConfigError(f"{where}: expected a JSON object of settings, found {type(config).__name__}")
     return config
 
 
@@ -96,6 +107,7 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
         numbers=read.numbers,
         flags=architecture.flags | {k: v for k, v in read.flags.items() if k in architecture.flags},
         rope=read.rope,
+        lists=read.lists,
         dtype=read.dtype or "BF16",
         dtype_stated=read.dtype is not None,
         context_length=read.context_length,
@@ -123,7 +135,7 @@ def _table(
                 known[word] = architecture
     if not isinstance(name, str) or name not in known:
         raise ConfigError(
-            f"{id}: model_type {name!r} is not described yet; described are {', '.join(sorted(known))}",
+            f"{id}: model_type {repr(name)[:80]} is not described yet; described are {', '.join(sorted(known))}",
         )
     return known[name], library.config(known[name], name)
 
@@ -140,6 +152,7 @@ class _Reading:
     numbers: dict[str, float] = field(default_factory=dict)
     flags: dict[str, Scalar] = field(default_factory=dict)
     rope: dict[str, Scalar] = field(default_factory=dict)
+    lists: dict[str, tuple[int, ...]] = field(default_factory=dict)
     dtype: str | None = None
     context_length: int | None = None
     notes: list[str] = field(default_factory=list)
@@ -148,6 +161,12 @@ class _Reading:
     said_by: dict[str, str] = field(default_factory=dict)
     """Our name -> the key that gave it, for messages and against two keys that disagree."""
 
+    @cached_property
+    def listed(self) -> set[str]:
+        """The names under which a stack's blocks ask for a list of layers."""
+        stacks = self.architecture.stacks.values()
+        return {choice.at for stack in stacks for slot in stack.layers for choice in slot if choice.at}
+
     def keys(self, config: Mapping[str, Any]) -> None:
         table = self.table
         for key, value in config.items():
@@ -155,17 +174,15 @@ class _Reading:
                 continue
             if key in table.only:
                 if not _among(value, table.only[key]):
-                    described = " or ".join(map(_short, [*table.only[key], None]))
+                    described = " or ".join(map(shown, [*table.only[key], None]))
                     raise ConfigError(
-                        f"{self.where}: {key} is {_short(value)}, which changes the model's tensors and is not "
+                        f"{self.where}: {key} is {shown(value)}, which changes the model's tensors and is not "
                         f"described; expected {described}"
                     )
             elif key in table.computes:
                 rule = table.computes[key]
                 if not _among(value, rule.only):
-                    self.gaps.append(
-                        Gap(rule.says.replace("{value}", _short(value)), frozenset(rule.affects))
-                    )
+                    self.gaps.append(Gap(rule.says.replace("{value}", shown(value)), frozenset(rule.affects)))
             elif key in table.used:
                 self._use(key, table.used[key], value)
             else:
@@ -184,7 +201,7 @@ class _Reading:
             found = dtypes.find(value) if isinstance(value, str) else None
             if found is None:
                 self.warnings.append(
-                    f"{self.where}: {key} is {_short(value)}, which is no dtype that is known"
+                    f"{self.where}: {key} is {shown(value)}, which is no dtype that is known"
                 )
             else:
                 self._agree(key, name, found, self.dtype)
@@ -193,16 +210,22 @@ class _Reading:
             found_length = self._integer(key, value)
             self._agree(key, name, found_length, self.context_length)
             self.context_length = found_length
+        elif name in self.listed:
+            if not isinstance(value, list) or not all(type(layer) is int and layer >= 0 for layer in value):
+                raise ConfigError(
+                    f"{self.where}: {key} is {shown(value)}, expected a list of layers' numbers"
+                )
+            self.lists[name] = tuple(value)
         elif name in self.library.axes:
             size = self._integer(key, value)
             self._agree(key, name, size, self.dims.get(name))
             self.dims[name] = size
         elif isinstance(self.architecture.flags.get(name, self.table.defaults.get(name)), bool):
             if not isinstance(value, bool):
-                raise ConfigError(f"{self.where}: {key} is {_short(value)}, expected true or false")
+                raise ConfigError(f"{self.where}: {key} is {shown(value)}, expected true or false")
             self.flags[name] = value
-        elif not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
-            raise ConfigError(f"{self.where}: {key} is {_short(value)}, expected a positive number")
+        elif not rope.positive(value):
+            raise ConfigError(f"{self.where}: {key} is {shown(value)}, expected a positive number")
         else:
             self._agree(key, name, value, self.numbers.get(name))
             self.numbers[name] = value
@@ -211,9 +234,7 @@ class _Reading:
     def _agree(self, key: str, name: str, value: object, before: object) -> None:
         if before is not None and value != before:
             other = self.said_by.get(name, name)
-            raise ConfigError(
-                f"{self.where}: {key} and {other} disagree: {_short(value)} and {_short(before)}"
-            )
+            raise ConfigError(f"{self.where}: {key} and {other} disagree: {shown(value)} and {shown(before)}")
         self.said_by.setdefault(name, key)
 
     def _integer(self, key: str, value: Any) -> int:
@@ -223,10 +244,10 @@ class _Reading:
                 hint="put the tokenizer's size there (Llama 2: 32000), or name the model, for example llama2-7b",
             )
         if not isinstance(value, int) or isinstance(value, bool):
-            raise ConfigError(f"{self.where}: {key} is {_short(value)}, expected a positive integer")
+            raise ConfigError(f"{self.where}: {key} is {shown(value)}, expected a positive integer")
         if not 1 <= value <= LARGEST:
             bounds = "a positive integer" if value < 1 else f"at most {LARGEST:,}"
-            raise ConfigError(f"{self.where}: {key} is {_short(value)}, expected {bounds}")
+            raise ConfigError(f"{self.where}: {key} is {shown(value)}, expected {bounds}")
         return value
 
     def defaults(self) -> None:
@@ -237,21 +258,28 @@ class _Reading:
                 self.flags.setdefault(name, value)
             elif name not in self.numbers and isinstance(value, int | float):
                 self.numbers[name] = value
-                self.notes.append(f"{key_of[name]} is not stated; {value:g} is used, the default")
+                self.notes.append(f"{key_of.get(name, name)} is not stated; {value:g} is used, the default")
 
     def meta(self) -> None:
         """What Meta's reference code works out from the arguments: the feed-forward's width, scaled positions."""
-        multiple_of = self.numbers.pop("multiple_of")
+        multiple_of = self.numbers.pop("multiple_of", None)
         multiplier = self.numbers.pop("ffn_dim_multiplier", None)
         if not isinstance(multiple_of, int):
-            raise ConfigError(f"{self.where}: multiple_of is {multiple_of!r}, expected a positive integer")
+            raise ConfigError(
+                f"{self.where}: multiple_of is {shown(multiple_of)}, expected a positive integer"
+            )
         if "dim" in self.dims:
             try:
-                self.dims["ffn_dim"] = feed_forward.width(self.dims["dim"], multiple_of, multiplier)
+                width = feed_forward.width(self.dims["dim"], multiple_of, multiplier)
             except OverflowError:
+                width = 0
+            if not 1 <= width <= LARGEST:
                 raise ConfigError(
-                    f"{self.where}: ffn_dim_multiplier {multiplier!r} gives no finite width"
-                ) from None
+                    f"{self.where}: multiple_of {shown(multiple_of)} and ffn_dim_multiplier {shown(multiplier)} give a "
+                    f"feed-forward of width {shown(width) if width else 'zero, or beyond any number'}; expected 1 to "
+                    f"{LARGEST:,}"
+                )
+            self.dims["ffn_dim"] = width
         self.notes = [note for note in self.notes if not note.startswith("multiple_of")]
         if self.flags.pop("use_scaled_rope", False):
             self.rope = dict(rope.META_SCALED)
@@ -286,13 +314,3 @@ class _Reading:
 
 def _among(value: Any, allowed: list[Scalar]) -> bool:
     return any(value == option and isinstance(value, bool) == isinstance(option, bool) for option in allowed)
-
-
-def _short(value: object) -> str:
-    import json
-
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):  # an integer too long to be written out
-        text = "a number too long to print"
-    return text if len(text) <= 80 else text[:77] + "..."
