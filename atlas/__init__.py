@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from atlas.version import __version__
+
 __all__ = ["__version__", "load"]
 
 if TYPE_CHECKING:

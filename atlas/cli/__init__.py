@@ -17,9 +17,9 @@ gc.set_threshold(500_000, 10, 10)
 
 import typer  # noqa: E402
 
-from atlas import __version__  # noqa: E402
 from atlas.errors import AtlasError  # noqa: E402
 from atlas.report import console  # noqa: E402
+from atlas.version import __version__  # noqa: E402
 
 # command -> the file of atlas.cli that holds it
 COMMANDS = {
@@ -29,6 +29,8 @@ COMMANDS = {
     "explain": "explain",
     "memory": "memory",
     "flops": "memory",
+    "verify": "verify",
+    "run": "run",
     "diff": "diff",
     "specs": "specs",
     "evidence": "evidence",

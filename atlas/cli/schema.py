@@ -18,6 +18,8 @@ RESULTS = {
     "memory": ("atlas.analyse.memory", "Memory"),
     "flops": ("atlas.analyse.flops", "Flops"),
     "diff": ("atlas.analyse.diff", "Diff"),
+    "verify": ("atlas.verify.result", "Verification"),
+    "run": ("atlas.run.result", "Result"),
     "evidence": ("atlas.evidence", "Checked"),
     "specs": ("atlas.speccheck", "SpecCheck"),
 }

@@ -1,0 +1,188 @@
+"""`atlas run`: a real forward pass, and the tokens after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atlas.cli.options import Json, Specs, library_of
+from atlas.errors import UsageError
+from atlas.report import console
+
+if TYPE_CHECKING:
+    from atlas.library import Library
+    from atlas.model import Model
+
+DEFAULT = "llama3.1-8b"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(run)
+
+
+def run(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODEL]", help=f"A model, or a checkpoint's folder; {DEFAULT} where none is given."
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", metavar="TEXT", help="The empty text is the BOS token alone.")
+    ] = None,
+    prompt_file: Annotated[
+        Path | None, typer.Option("--prompt-file", metavar="F", help="Read the prompt from a file.")
+    ] = None,
+    token_ids: Annotated[
+        str | None, typer.Option("--token-ids", metavar="1,2,3", help="The prompt as token ids.")
+    ] = None,
+    repo: Annotated[
+        str | None,
+        typer.Option("--repo", metavar="ID", help="Weights of this Hub repository, fetched if need be."),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option("--weights", metavar="PATH|random", help="A checkpoint, or seeded random weights."),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option("--tokenizer", metavar="PATH", help="A tokenizer.json.")
+    ] = None,
+    device: Annotated[str, typer.Option("--device", metavar="D", help="auto, cpu, cuda or mps.")] = "auto",
+    dtype: Annotated[
+        str | None,
+        typer.Option("--dtype", metavar="D", help="Of weights and activations; the stored one by default."),
+    ] = None,
+    max_new_tokens: Annotated[
+        int, typer.Option("--max-new-tokens", metavar="N", help="Tokens to generate.")
+    ] = 0,
+    temperature: Annotated[
+        float, typer.Option("--temperature", metavar="T", help="0 always takes the likeliest token.")
+    ] = 0.0,
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", metavar="K", help="Sample from the K likeliest only.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of random weights and of sampling.")] = 0,
+    special: Annotated[
+        bool, typer.Option("--special", help="Keep special tokens in the generated text.")
+    ] = False,
+    show: Annotated[int, typer.Option("--show", metavar="N", help="How many next tokens are listed.")] = 5,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Observe every declared step, without fused attention.")
+    ] = False,
+    json: Json = False,
+    specs: Specs = None,
+) -> None:
+    """Run a real forward pass and confirm that every step came out as declared.
+
+    Example: atlas run --prompt "The capital of France is"
+    """
+    from atlas.bind import bind
+    from atlas.report import run as report
+    from atlas.report.progress import progress
+    from atlas.run import require_extra
+    from atlas.run.options import Options
+
+    require_extra()
+    text = _prompt(prompt, prompt_file, token_ids)
+    library = library_of(specs)
+    described, checkpoint = _model_and_weights(model, repo, weights, library)
+    for warning in described.warnings:
+        console.warn(warning)
+    options = Options(
+        prompt=text,
+        token_ids=_ids(token_ids),
+        weights=checkpoint,
+        tokenizer=tokenizer,
+        device=device,
+        dtype=dtype,
+        max_new_tokens=max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        seed=seed,
+        special=special,
+        show=show,
+        trace=trace,
+    )
+    from atlas.run import session
+
+    with progress() as told:
+        result = session.run(bind(described, library), options, told)
+    if json:
+        console.json(result)
+    else:
+        report.show(result)
+    if not result.confirmed:
+        raise typer.Exit(1)
+
+
+def _prompt(text: str | None, file: Path | None, ids: str | None) -> str:
+    if sum(given is not None for given in (text, file, ids)) > 1:
+        raise UsageError("--prompt, --prompt-file and --token-ids exclude each other")
+    if file is None:
+        return text or ""
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--prompt-file {file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--prompt-file {file}: byte {error.start} is not UTF-8") from None
+
+
+def _ids(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise UsageError(
+            f"--token-ids {text!r}: expected integers with commas between, such as 1,2,3"
+        ) from None
+
+
+def _model_and_weights(
+    name: str | None, repo: str | None, weights: str | None, library: Library
+) -> tuple[Model, Path | None]:
+    """The model, and its checkpoint; None for random weights. Nothing is downloaded that was not asked for with --repo."""
+    from atlas.resolve import from_path, resolve
+
+    if weights is not None and repo is not None:
+        raise UsageError("--weights and --repo exclude each other")
+    if repo is not None:
+        folder = _fetched(repo)
+        return (resolve(name, library) if name else from_path(folder, library)), folder
+    if weights is not None and weights != "random":
+        path = Path(weights).expanduser()
+        if not path.exists():
+            raise UsageError(
+                f"--weights {weights}: no such file or folder", hint="give a checkpoint, or the word random"
+            )
+        if name is None:
+            return from_path(path if path.is_dir() else path.parent, library), path
+        return resolve(name, library), path
+    model = resolve(name or DEFAULT, library)
+    if weights == "random":
+        return model, None
+    return model, _own_folder(name) or (_in_cache(model.hub_id) if model.hub_id else None)
+
+
+def _own_folder(name: str | None) -> Path | None:
+    """The folder a MODEL that is a path stands in, if it holds weights."""
+    path = Path(name or "")
+    folder = path if path.is_dir() else path.parent
+    return folder if name and path.exists() and any(folder.glob("*.safetensors")) else None
+
+
+def _in_cache(repo: str) -> Path | None:
+    """The repository's complete snapshot in the local Hub cache."""
+    from atlas.checkpoint.snapshot import cached
+
+    snapshot = cached(repo)
+    return snapshot.path if snapshot is not None and not snapshot.lacking() else None
+
+
+def _fetched(repo: str) -> Path:
+    from atlas.checkpoint.download import download
+
+    return _in_cache(repo) or download(repo)

@@ -1,0 +1,32 @@
+"""Progress of long work, on stderr and only where that is a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from atlas.report import console
+
+Told = Callable[[str, int, int], None]
+"""Of what is under way, how much is done, and of how much."""
+
+
+@contextmanager
+def progress() -> Iterator[Told | None]:
+    """A callback that moves a bar; None where nobody would see one."""
+    if console.quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console.console(sys.stderr), transient=True) as bars:
+        tasks = {}
+
+        def told(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=of)
+            bars.update(tasks[what], completed=done, total=of)
+
+        yield told

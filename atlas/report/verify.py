@@ -1,0 +1,55 @@
+"""`atlas verify` for reading."""
+
+from __future__ import annotations
+
+from atlas.checkpoint.findings import Finding
+from atlas.report import console
+from atlas.verify.result import Amount, Verification
+
+MOST = 20
+"""Findings of one code that are listed before the rest are only counted."""
+
+
+def show(result: Verification) -> None:
+    """The verdict in one line, the findings a line each, and the components that differ."""
+    console.write(_verdict(result))
+    listed: dict[str, int] = {}
+    for finding in result.findings:
+        listed[finding.code] = listed.get(finding.code, 0) + 1
+        if listed[finding.code] <= MOST and not (console.quiet and finding.severity != "error"):
+            console.write(_line(finding))
+    for code, count in listed.items():
+        if count > MOST:
+            console.write(f"…        {code}: {count - MOST:,} more (--json lists all)")
+    rows = [
+        [component.id, f"{component.expected:,}", f"{component.found:,}", f"{component.difference:+,}"]
+        for component in result.components
+        if component.difference
+    ]
+    if rows and result.tensors.found:
+        console.write("")
+        console.out(console.table(["parameters", "expected", "found", "difference"], rows, right=[1, 2, 3]))
+
+
+def _verdict(result: Verification) -> str:
+    tensors, parameters, size = result.tensors, result.parameters, result.bytes
+    where = result.source.location + (f" @ {result.source.revision[:12]}" if result.source.revision else "")
+    if result.model is None and not tensors.found:
+        return f"{result.verdict}: {where}"
+    counts = f"{_said(parameters)} parameters in {_said(tensors)} tensors, {_said(size)} bytes"
+    names = f", {result.convention} names" if result.convention else ""
+    model = result.model or ""
+    against = f", against {model.rpartition('/')[2] if model.endswith('.json') else model}" if model else ""
+    return f"{result.verdict}: {where}: {counts}{names}{against}"
+
+
+def _said(amount: Amount) -> str:
+    """`102,720`, or where it is another number `94,528 of 102,720`."""
+    if amount.expected in (None, amount.found):
+        return f"{amount.found:,}"
+    return f"{amount.found:,} of {amount.expected:,}"
+
+
+def _line(finding: Finding) -> str:
+    # A message may quote a name or a file, and these may hold anything: one line stays one line.
+    return " ".join(f"{finding.severity:<8} {finding.code:<10} {finding.message}".splitlines())
