@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 from atlas import spec
 from atlas.bibliography import Lines, Place, catalogue_cite, place
-from atlas.errors import AtlasError, SourceError, UsageError
+from atlas.errors import SourceError, UsageError
 from atlas.library import Library
 
 GITHUB = "https://raw.githubusercontent.com"
+HUB = "https://huggingface.co"
+MOST_SECONDS = 10
 
 Ranges = Sequence[Sequence[int]]
 
@@ -99,16 +103,25 @@ class Reader:
         places: source id -> a clone, a folder or a file (from `locations`).
         web: whether to read from the web what is not at hand.
         github: where raw files of a git repository are served; replaced in tests.
+        hub: where files of a Hub repository are; `HF_ENDPOINT` by default.
     """
 
     def __init__(
-        self, library: Library, places: Mapping[str, Path], *, web: bool = False, github: str = GITHUB
+        self,
+        library: Library,
+        places: Mapping[str, Path],
+        *,
+        web: bool = False,
+        github: str = GITHUB,
+        hub: str | None = None,
     ) -> None:
         self.library = library
         self.places = places
         self.web = web
-        self.github = github
+        self.bases = {"hub": hub or os.environ.get("HF_ENDPOINT") or HUB}
+        self.bases |= dict.fromkeys(("git", "pypi"), github)
         self._read: dict[str, Text | str] = {}
+        self._out_of_reach: dict[str, str] = {}
 
     def read(self, name: str) -> Text | str:
         """The source's text; or, where it is not at hand, the reason."""
@@ -122,7 +135,28 @@ class Reader:
         installed = _installed(source)
         if isinstance(installed, Text):
             return installed
-        return _fetch(source, self.github) if self.web else installed
+        return self._fetch(source) if self.web else installed
+
+    def _fetch(self, source: spec.Source) -> Text | str:
+        """The file at its pinned revision; a host that cannot be reached is asked once."""
+        base = self.bases[source.kind]
+        if base in self._out_of_reach:
+            return self._out_of_reach[base]
+        from urllib.error import HTTPError
+        from urllib.request import urlopen
+
+        between = "resolve/" if source.kind == "hub" else ""
+        url = f"{base}/{source.repo}/{between}{source.revision}/{source.path}"
+        try:
+            with urlopen(url, timeout=MOST_SECONDS) as reply:
+                return Text(reply.read(), url)
+        except HTTPError as error:
+            return f"not at hand: {url} answered {error.code}"
+        except (OSError, ValueError, HTTPException) as error:
+            self._out_of_reach[base] = (
+                f"not at hand: {base} could not be reached: {getattr(error, 'reason', error)}"
+            )
+            return self._out_of_reach[base]
 
     def excerpt(self, name: str, ranges: Ranges, sha256: str) -> list[Line] | None:
         """The cited lines; None where the source is not at hand.
@@ -232,22 +266,3 @@ def _installed(source: spec.Source) -> Text | str:
         if path.is_file()
         else f"{path} is not there"
     )
-
-
-def _fetch(source: spec.Source, github: str) -> Text | str:
-    if source.kind == "hub":
-        try:
-            from atlas.checkpoint import hub
-
-            path = hub.file(source.repo, source.path, revision=source.revision)
-        except AtlasError as error:
-            return f"not at hand: {error.message}"
-        return Text(path.read_bytes(), f"{source.repo} on the Hub")
-    from urllib.request import urlopen
-
-    url = f"{github}/{source.repo}/{source.revision}/{source.path}"
-    try:
-        with urlopen(url, timeout=10) as reply:
-            return Text(reply.read(), url)
-    except (OSError, ValueError) as error:
-        return f"not at hand: {url}: {error}"

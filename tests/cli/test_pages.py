@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+
+from atlas.evidence import Reader, check
+from atlas.library import Library
 
 from .conftest import run
 
@@ -136,3 +143,62 @@ def test_meta_s_own_files_hold_what_is_cited() -> None:
     assert ran.code == 0
     sources = {check["source"] for check in ran.json["checks"] if check["status"] == "ok"}
     assert {"llama-models/model", "llama-models/sku_list", "llama-models/sku_types", "fairscale"} <= sources
+
+
+class Served(BaseHTTPRequestHandler):
+    """Serves files by path, as the hosts of pinned sources do."""
+
+    files: ClassVar[dict[str, bytes]] = {}
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        body = self.files.get(self.path)
+        self.send_response(200 if body is not None else 404)
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Keeps quiet."""
+
+
+@pytest.fixture
+def web() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Served)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    Served.files, Served.asked = {}, []
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_what_is_not_at_hand_is_read_from_the_web_at_its_revision(
+    planted: tuple[Path, Path], web: str
+) -> None:
+    specs, _ = planted
+    bibliography = specs / "bibliography" / "planted.toml"
+    bibliography.write_text(
+        bibliography.read_text().replace('revision = ""', 'revision = "abc"')
+        + '[sources.config]\nkind = "hub"\nrole = "checkpoint"\ntitle = "c"\nrepo = "c/d"\nrevision = "def"\npath = "config.json"\n'
+        '[cites.config]\nclaim = "four heads"\nat = ["config"]\nvalues = { heads = 4 }\n'
+    )
+    reader = Reader(Library(specs), {}, web=True, github=web, hub=web)
+    Served.files = {
+        "/a/b/abc/code.py": b"first\nsecond\nthird\n",
+        "/c/d/resolve/def/config.json": b'{"heads": 4}',
+    }
+    status = {item.cite: item.status for item in check(reader).checks}
+    assert (status["planted"], status["config"]) == ("ok", "ok")
+    Served.files["/c/d/resolve/def/config.json"] = b'{"heads": 5}'
+    again = {
+        item.cite: item for item in check(Reader(Library(specs), {}, web=True, github=web, hub=web)).checks
+    }
+    assert again["config"].status == "differs"
+    assert "heads is 5, recorded 4" in again["config"].detail
+
+
+def test_a_host_that_cannot_be_reached_is_asked_once() -> None:
+    reader = Reader(Library(), {}, web=True, github="http://127.0.0.1:9", hub="http://127.0.0.1:9")
+    details = {item.detail for item in check(reader).checks if item.source.startswith("hub/")}
+    assert len(details) == 1
+    assert "could not be reached" in details.pop()
