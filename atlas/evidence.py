@@ -13,7 +13,6 @@ import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +141,7 @@ class Reader:
         base = self.bases[source.kind]
         if base in self._out_of_reach:
             return self._out_of_reach[base]
+        from http.client import HTTPException
         from urllib.error import HTTPError
         from urllib.request import urlopen
 

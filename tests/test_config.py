@@ -17,10 +17,10 @@ from atlas.analyse.flops import flops
 from atlas.analyse.memory import memory
 from atlas.analyse.trace import trace
 from atlas.bind import bind
-from atlas.errors import AtlasError, ConfigError, NotDescribed
+from atlas.errors import AtlasError, ConfigError, NotDescribed, SpecError
 from atlas.graph import Graph
 from atlas.importers import config
-from atlas.library import Library
+from atlas.library import Library, builtin_folder
 from atlas.model import require_described
 from atlas.resolve import from_path
 
@@ -385,6 +385,41 @@ def test_mistral_without_a_window(bound: Bound, small: dict[str, Any]) -> None:
     assert total(graph) == TOTAL
     assert trace(graph).steps
     assert memory(graph).kv_bytes_per_token == 3 * 2 * 6 * 4 * 2
+
+
+# ---------------------------------------------------------------- one table like another
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('like = "llama"', 'like = "lama"', "configs.mistral: like = 'lama', which is no table of it"),
+        ('like = "llama"', 'like = "mistral"', "configs.mistral: mistral is like mistral"),
+        (
+            "[configs.llama] # transformers' LlamaConfig, `model_type` llama",
+            '[configs.llama]\nlike = "mistral"',
+            "configs.llama: mistral is like llama is like mistral",
+        ),
+    ],
+)
+def test_tables_like_nothing_or_themselves(
+    old: str, new: str, words: str, small: dict[str, Any], overlay: Callable[..., Library]
+) -> None:
+    file = "architectures/llama.toml"
+    text = (builtin_folder() / file).read_text()
+    assert text.count(old) == 1
+    with pytest.raises(SpecError) as caught:
+        config.describe(small | {"model_type": "mistral"}, overlay({file: text.replace(old, new)}), id="m")
+    assert words in caught.value.message
+
+
+def test_what_a_table_says_itself_comes_first(library: Library) -> None:
+    """mistral is like llama, but for the switches it has not; everything else is as llama has it."""
+    llama = library.architecture("llama")
+    own, base = library.config(llama, "mistral"), library.config(llama, "llama")
+    assert set(base.used) - set(own.used) == {"attention_bias", "mlp_bias"}
+    assert own.only == base.only | {"attention_bias": [False], "mlp_bias": [False]}
+    assert (own.computes, own.ignored, own.defaults) == (base.computes, base.ignored, base.defaults)
 
 
 # ---------------------------------------------------------------- refused by name

@@ -68,6 +68,7 @@ def test_one_token_is_bound_by_memory_and_a_prompt_by_compute(graph_of: Callable
     """10¹⁵ FLOP/s and 3.35 × 10¹² B/s: the ridge is at 298.5 FLOPs a byte."""
     machine: dict[str, Any] = {"flops_per_second": 1e15, "bytes_per_second": 3.35e12}
     one = flops(graph_of(EIGHT_B), **machine)
+    assert (one.batch, one.positions, one.past) == (1, 1, 0)
     assert {row.bound for row in one.components} == {"memory"}
     assert one.seconds == pytest.approx(one.total_bytes / 3.35e12)
     prompt = flops(graph_of(EIGHT_B), positions=8_192, **machine)

@@ -347,6 +347,19 @@ def test_how_packed_weights_lie(graph: Graph) -> None:
     assert expert.layouts == ((("expert_ffn_dim",), ("dim",)),) * 2
 
 
+def test_weights_of_different_layers_are_not_packed(overlay: Any) -> None:
+    """Both stand in the text's layers, but in none of them together."""
+    text = (SPECS / "architectures" / "patchwork.toml").read_text()
+    old = '"layers.{layer}.attention.wq.weight"      = "attention.wq"'
+    assert text.count(old) == 1
+    packed = '"layers.{layer}.wq" = "attention.wq + cross_attention.wq = * dim"'
+    folder = overlay({"architectures/patchwork.toml": text.replace(old, packed)}).folders[-1]
+    library = Library(SPECS, folder)
+    graph = bind(config.describe(SETTINGS, library, id="packed"), library)
+    with pytest.raises(AtlasError, match="packs weights that stand in different layers"):
+        tensors.rows(graph, "meta")
+
+
 # ---------------------------------------------------------------- FLOPs
 
 

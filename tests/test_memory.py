@@ -104,6 +104,8 @@ def test_logits_and_the_largest_activation(graph_of: Callable[[str], Graph]) -> 
     assert prompt.logits_bytes == 3 * 4_096 * 128_256 * 4
     assert prompt.activation_bytes == 3 * 32 * 4_096 * 4_096 * 4
     assert "attention.weights" in prompt.calculations["activation"]
+    assert any("One pass of 1 position for" in note for note in short.notes)
+    assert any("One pass of 4,096 positions for" in note for note in prompt.notes)
 
 
 def test_the_sum(graph_of: Callable[[str], Graph]) -> None:

@@ -181,9 +181,9 @@ def active(graph: Graph) -> int:
                     depends |= {step.sets, node.id}
                     for operand in weights:
                         if operand.weight is not None and graph.tied_to(operand.weight) is None:
-                            passed[operand.weight.id] = _used(
-                                graph, operand.weight, operand.shape, operand.instead_of
-                            )
+                            # Where some are chosen, the operand's axes are those of the chosen ones.
+                            axes = [axis for axis in shapes.atoms(operand.shape) if axis in graph.dims]
+                            passed[operand.weight.id] = shapes.size(axes, graph.dims)
                 elif all(operand.weight or operand.name in made_of for operand in step.of):
                     made_of[step.sets] = made_of[node.id] = weights
         if block.stack is not None and block.nodes[-1].id in depends:
@@ -193,12 +193,6 @@ def active(graph: Graph) -> int:
 
 def _stack_input(graph: Graph, stack: str) -> str:
     return next(part.of for part in graph.parts if not isinstance(part, Block) and part.id == stack)
-
-
-def _used(graph: Graph, weight: Weight, shape: shapes.Shape, instead_of: str | None) -> int:
-    if instead_of is None:
-        return graph.size(weight)
-    return shapes.size((axis for axis in shapes.atoms(shape) if axis in graph.dims), graph.dims)
 
 
 def stored(graph: Graph, convention: str) -> tuple[int, int]:

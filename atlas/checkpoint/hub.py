@@ -1,14 +1,17 @@
 """The Hub, through huggingface_hub: single files, and refusals told apart.
 
 Authentication, endpoint, cache and offline mode are that library's; here its errors become sentences that say what to do.
-A token is never part of one.
+A token is never part of one: no text of a server, a request or a response is, only what the operating system says of a
+connection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from atlas.errors import HubError
 
@@ -30,89 +33,179 @@ def file(repo: str, path: str, *, revision: str | None = None) -> Path:
     """
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
-    with refusals(repo, path):
-        cached = try_to_load_from_cache(repo, path, revision=revision)
-        if isinstance(cached, str):
-            return Path(cached)
-        return Path(hf_hub_download(repo, path, revision=revision))
-    raise AssertionError("refusals() re-raises")
+    with Refusals(repo, path):
+        found = try_to_load_from_cache(repo, path, revision=revision)
+        if not isinstance(found, str):
+            found = hf_hub_download(repo, path, revision=revision)
+    return Path(found)
 
 
-@contextmanager
-def refusals(repo: str, path: str = "") -> Iterator[None]:
-    """Turn what huggingface_hub raises inside into a HubError.
+def http() -> Any:
+    """The HTTP library under huggingface_hub: httpx in its version 1, httpx2 since 2."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return import_module(HfHubHTTPError.__bases__[0].__module__.partition(".")[0])
+
+
+def offline() -> bool:
+    """Whether HF_HUB_OFFLINE forbids every request."""
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)
+
+
+def endpoint() -> str:
+    """Where the Hub is, to be read: without the password that HF_ENDPOINT may carry."""
+    from huggingface_hub import constants
+
+    parts = urlsplit(constants.ENDPOINT)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def seconds_asked(headers: Mapping[str, str]) -> int | None:
+    """How long a server asks to be left alone: `Retry-After: 5`, or the Hub's `ratelimit: "resolvers";r=0;t=5`."""
+    after, limit = headers.get("retry-after", "").strip(), headers.get("ratelimit", "")
+    if after.isdigit():
+        return int(after)
+    fields = dict(field.strip().partition("=")[::2] for field in limit.split(";"))
+    return int(fields["t"]) if fields.get("r") == "0" and fields.get("t", "").isdigit() else None
+
+
+class Refusals:
+    """Turns what huggingface_hub raises inside into a HubError: `with Refusals(repo): …`."""
+
+    def __init__(self, repo: str, path: str = "") -> None:
+        self.repo = repo
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        refusal = _refusal(error, self.repo, f"{self.repo}/{self.path}" if self.path else self.repo)
+        if refusal is not None:
+            raise refusal from None
+
+
+def _refusal(error: BaseException | None, repo: str, what: str) -> HubError | None:
+    """What to say of a failure; None where it is not one of the Hub's.
 
     A gated repository without a token, one whose token has no access, and one that is not there are three different
     things to do; the Hub's error code tells them apart.
     """
     from huggingface_hub import errors
 
-    what = f"{repo}: {path}" if path else repo
-    try:
-        yield
-    except errors.GatedRepoError as error:
-        status = _status(error)
-        if status == 403:
-            raise HubError(
-                f"{repo} is gated, and the token in use has no access to it",
-                hint=f"ask for access on the model's page, {_page(repo)}",
-                code="forbidden",
-            ) from None
-        raise HubError(
-            f"{repo} is gated, and no token was given",
-            hint=f"accept its terms on {_page(repo)}, then set HF_TOKEN or log in with `hf auth login`",
-            code="gated",
-        ) from None
-    except errors.RepositoryNotFoundError:
-        raise HubError(
-            f"{repo}: no such repository was found on the Hub",
-            hint="check the spelling; a private one needs a token (HF_TOKEN)",
-            code="not_found",
-        ) from None
-    except errors.RevisionNotFoundError:
-        raise HubError(f"{repo}: no such revision", hint="give a branch, a tag or a commit", code="not_found") from None
-    except errors.LocalEntryNotFoundError as error:
-        raise _unreachable(what, error) from None
-    except errors.EntryNotFoundError:
-        raise HubError(f"{what} was not found in the repository", code="not_found") from None
-    except errors.OfflineModeIsEnabled as error:
-        raise _unreachable(what, error) from None
-    except errors.HFValidationError:
-        raise HubError(f"{repo!r} is no Hub id; expected owner/name", code="not_found") from None
-    except errors.HfHubHTTPError as error:
-        raise HubError(f"{what}: the Hub answered {_status(error) or 'with an error'}", code="network") from None
-    except OSError as error:
-        raise _unreachable(what, error) from None
-    except HubError:
-        raise
-    except Exception as error:
-        # The HTTP library under huggingface_hub has changed twice; its own errors are known by their module only.
-        if type(error).__module__.partition(".")[0] in {"httpx", "httpx2", "httpcore", "httpcore2", "requests"}:
-            raise _unreachable(what, error) from None
-        raise
+    hint = ""
+    match error:
+        case errors.GatedRepoError():
+            return _gated(repo, _status(error))
+        case errors.RepositoryNotFoundError():
+            message = f"{repo}: no such repository was found on the Hub"
+            code, hint = "not_found", "check the spelling; a private one needs a token (HF_TOKEN)"
+        case errors.RevisionNotFoundError():
+            message, code, hint = f"{repo}: no such revision", "not_found", "give a branch, a tag or a commit"
+        case errors.OfflineModeIsEnabled() | errors.LocalEntryNotFoundError():
+            return _unreachable(what, error)
+        case errors.EntryNotFoundError():
+            message, code = f"{what} was not found in the repository", "not_found"
+        case errors.HFValidationError():
+            message, code = f"{repo!r} is no Hub id; expected owner/name", "not_found"
+        case errors.HfHubHTTPError():
+            return _refused(what, error)
+        case UnicodeEncodeError():
+            message, code, hint = "the token has characters that no token has", "token", "check HF_TOKEN"
+        case _ if isinstance(error, http().HTTPError):
+            return _unreachable(what, error)
+        case OSError():
+            problem = f"{error.strerror or type(error).__name__}: {error.filename}"
+            message, code = f"{what}: the local Hub cache failed: {problem}", "cache"
+            hint = "check the folder and the space on its disk, or set HF_HOME to another"
+        case _:
+            return None
+    return HubError(message, hint=hint, code=code)
+
+
+def _gated(repo: str, status: int | None) -> HubError:
+    page = f"{endpoint()}/{repo}"
+    if status == 403:
+        return HubError(
+            f"{repo} is gated, and the token in use has no access to it",
+            hint=f"ask for access on {page}; a fine-grained token must also allow gated repositories",
+            code="forbidden",
+        )
+    return HubError(
+        f"{repo} is gated, and no token was given",
+        hint=f"accept its terms on {page}, then set HF_TOKEN or log in with `hf auth login`",
+        code="gated",
+    )
+
+
+def _refused(what: str, error: Any) -> HubError:
+    status = _status(error)
+    if status == 401:
+        return HubError(
+            f"{what}: the Hub does not know the token in use (401)",
+            hint="check HF_TOKEN, or log in again with `hf auth login`",
+            code="token",
+        )
+    if status == 403:
+        return HubError(
+            f"{what}: the token in use may not read it (403)", hint="check its permissions", code="forbidden"
+        )
+    if status == 429:
+        wait = seconds_asked(error.response.headers)
+        again = f"try again in {wait:,} s" if wait else "try again later"
+        return HubError(
+            f"{what}: the Hub limits how often it may be asked (429){_notes(error)}",
+            hint=f"{again}; with a token (HF_TOKEN) the limit is higher",
+            code="rate_limit",
+        )
+    return HubError(
+        f"{what}: the Hub answered {status or 'with an error'}{_notes(error)}",
+        hint="try again later",
+        code="network",
+    )
 
 
 def _unreachable(what: str, error: Exception) -> HubError:
-    from huggingface_hub import constants
-
-    if constants.is_offline_mode():
+    if offline():
         return HubError(
-            f"{what} is not in the local cache, and HF_HUB_OFFLINE is set", hint="unset it to ask the Hub", code="offline"
+            f"{what} is not in the local cache, and HF_HUB_OFFLINE is set",
+            hint="unset it to ask the Hub",
+            code="offline",
         )
     return HubError(
-        f"{what} is not in the local cache, and the Hub could not be reached ({constants.ENDPOINT})",
+        f"{what}: the Hub could not be reached ({endpoint()}): {_reason(error)}{_notes(error)}",
         hint="check the network, or HF_ENDPOINT",
         code="network",
     )
+
+
+def _reason(error: Exception) -> str:
+    kind = type(error).__name__
+    if kind == "ConnectError":
+        # In the words of the operating system or of TLS: name not known, refused, certificate.
+        return str(error)
+    words = {
+        "ConnectTimeout": "no connection in time",
+        "ReadTimeout": "no answer in time",
+        "ReadError": "the connection was reset",
+        "WriteError": "the connection was reset",
+        "RemoteProtocolError": "the connection ended before the answer did",
+        "LocalProtocolError": "the request is not valid HTTP, perhaps for what HF_TOKEN holds",
+        "LocalEntryNotFoundError": "and the file is not in the local cache",
+        "TooManyRedirects": "it redirects in circles",
+    }
+    return words.get(kind, kind)
+
+
+def _notes(error: Exception) -> str:
+    """What `patience` noted on the error."""
+    notes = getattr(error, "__notes__", ())
+    return f" ({'; '.join(notes)})" if notes else ""
 
 
 def _status(error: Exception) -> int | None:
     response = getattr(error, "response", None)
     status: int | None = getattr(response, "status_code", None)
     return status
-
-
-def _page(repo: str) -> str:
-    from huggingface_hub import constants
-
-    return f"{constants.ENDPOINT}/{repo}"

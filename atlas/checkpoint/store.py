@@ -6,6 +6,7 @@ which files there are and how long, the text of a small one, and the headers of 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -30,6 +31,16 @@ class Store(Protocol):
     location: str
     revision: str | None
 
+    @property
+    def requests(self) -> int:
+        """Requests sent so far, over the network."""
+        ...
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of files received so far, over the network."""
+        ...
+
     def files(self) -> Mapping[str, int | None]:
         """Name relative to the store -> size in bytes; None for a link that leads nowhere."""
         ...
@@ -51,6 +62,8 @@ class Folder:
     """A folder on disk, its own files only: no folder below it is entered."""
 
     kind = "folder"
+    requests = 0
+    bytes_read = 0
 
     def __init__(self, path: Path, *, kind: str = "folder", revision: str | None = None) -> None:
         self.path = path
@@ -60,15 +73,14 @@ class Folder:
 
     def files(self) -> Mapping[str, int | None]:
         try:
-            entries = sorted(self.path.iterdir())
+            with os.scandir(self.path) as entries:
+                found = sorted((entry.name, entry) for entry in entries if entry.is_symlink() or not entry.is_dir())
         except OSError as error:
             raise CheckpointError(f"{self.path}: cannot be read: {error.strerror}") from None
-        return {
-            entry.name: self._size(entry) for entry in entries if entry.is_symlink() or not entry.is_dir()
-        }
+        return {name: self._size(entry) for name, entry in found}
 
     @staticmethod
-    def _size(entry: Path) -> int | None:
+    def _size(entry: os.DirEntry[str]) -> int | None:
         try:
             return entry.stat().st_size
         except OSError:
@@ -87,4 +99,4 @@ class Folder:
 
     def examine(self, names: Iterable[str]) -> Iterator[tuple[str, Examined]]:
         for name in names:
-            yield name, examine_file(self.path / name)
+            yield name, examine_file(os.path.join(self.path, name))
