@@ -16,7 +16,7 @@ from atlas.library import Library
 from atlas.model import Model, Scalar
 from atlas.shapes import Shape
 
-MOST_LAYERS = 100_000
+MOST_LAYERS = 1_024
 """More than any model has; a larger number is a slip, and listing its layers would take for ever."""
 
 

@@ -416,7 +416,7 @@ def model(library: Library, **change: Any) -> Model:
         ({"dims": {"n_kv_heads": 5}}, "m: group (query heads that share one key and value head) cannot be had: 'n_heads / n_kv_heads': 12 does not divide by 5"),
         ({"dims": {"dim": 50}}, "m: head_dim (width of a head) cannot be had: 'dim / n_heads': 50 does not divide by 12"),
         ({"dims": {"head_dim": 5}}, "m: pair (planes of a head that rotate) cannot be had: 'head_dim / 2': 5 does not divide by 2"),
-        ({"dims": {"n_layers": 100_001}}, "m: n_layers is 100,001; at most 100,000 can be described"),
+        ({"dims": {"n_layers": 1_025}}, "m: n_layers is 1,025; at most 1,024 can be described"),
         ({"dims": {"group": 3}}, "m: n_heads (query heads) is 12, but n_kv_heads × group is 18"),
         ({"dims": {"hidden_size": 48}}, "dims of m: hidden_size: no such axis in axes.toml"),
         ({"architecture": "bert"}, "architectures/bert.toml: no such description"),

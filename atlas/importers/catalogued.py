@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from atlas import rope, spec
+from atlas import spec
 from atlas.conditions import holds
 from atlas.errors import NotDescribed, SpecError
 from atlas.importers import config
@@ -112,9 +112,7 @@ def _from_arguments(arguments: dict[str, Any], library: Library, where: str) -> 
 def _catalogued(field: str, row: spec.CatalogueEntry, model: Model) -> Scalar | None:
     """What the entry says of a field; None where it says nothing."""
     if field == _ROPE_FACTOR:
-        return model.rope.get(
-            "factor", rope.META_SCALED["factor"] if row.arch_args.get("use_scaled_rope") else None
-        )
+        return model.rope.get("factor")
     if field in _FACTS:
         value: Scalar | None = getattr(row, field)
         return value
