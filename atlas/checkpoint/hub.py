@@ -192,7 +192,6 @@ def _reason(error: Exception) -> str:
         "ReadError": "the connection was reset",
         "WriteError": "the connection was reset",
         "RemoteProtocolError": "the connection ended before the answer did",
-        "LocalProtocolError": "the request is not valid HTTP, perhaps for what HF_TOKEN holds",
         "LocalEntryNotFoundError": "and the file is not in the local cache",
         "TooManyRedirects": "it redirects in circles",
     }

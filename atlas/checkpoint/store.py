@@ -74,7 +74,9 @@ class Folder:
     def files(self) -> Mapping[str, int | None]:
         try:
             with os.scandir(self.path) as entries:
-                found = sorted((entry.name, entry) for entry in entries if entry.is_symlink() or not entry.is_dir())
+                found = sorted(
+                    (entry.name, entry) for entry in entries if entry.is_symlink() or not entry.is_dir()
+                )
         except OSError as error:
             raise CheckpointError(f"{self.path}: cannot be read: {error.strerror}") from None
         return {name: self._size(entry) for name, entry in found}
@@ -99,4 +101,4 @@ class Folder:
 
     def examine(self, names: Iterable[str]) -> Iterator[tuple[str, Examined]]:
         for name in names:
-            yield name, examine_file(os.path.join(self.path, name))
+            yield name, examine_file(f"{self.location}/{name}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from atlas.checkpoint.findings import Finding
 from atlas.report import console
 from atlas.verify.result import Amount, Verification
@@ -12,12 +14,13 @@ MOST = 20
 
 def show(result: Verification) -> None:
     """The verdict in one line, the findings a line each, and the components that differ."""
-    console.write(_verdict(result))
-    listed: dict[str, int] = {}
+    console.write(printable(_verdict(result)))
+    listed = Counter[str]()
     for finding in result.findings:
-        listed[finding.code] = listed.get(finding.code, 0) + 1
-        if listed[finding.code] <= MOST and not (console.quiet and finding.severity != "error"):
-            console.write(_line(finding))
+        if finding.severity == "error" or not console.quiet:
+            listed[finding.code] += 1
+            if listed[finding.code] <= MOST:
+                console.write(_line(finding))
     for code, count in listed.items():
         if count > MOST:
             console.write(f"…        {code}: {count - MOST:,} more (--json lists all)")
@@ -51,5 +54,11 @@ def _said(amount: Amount) -> str:
 
 
 def _line(finding: Finding) -> str:
-    # A message may quote a name or a file, and these may hold anything: one line stays one line.
-    return " ".join(f"{finding.severity:<8} {finding.code:<10} {finding.message}".splitlines())
+    return printable(f"{finding.severity:<8} {finding.code:<10} {finding.message}")
+
+
+def printable(text: str) -> str:
+    """Text in one line, as it is but for what a terminal would act on: names of tensors and files may hold anything."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )

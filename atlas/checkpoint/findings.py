@@ -1,0 +1,77 @@
+"""What a check finds: one finding for one cause, with its code, its severity and the exit status it means.
+
+    error    2   what is named as weights, their index or their configuration cannot be read
+    error    1   it can be read, and something in it is wrong
+    warning  0   worth a look; an error where the check is strict
+    note     0   unusual, and right
+
+A message is one sentence with an address; where something can be done about it, it says what after a semicolon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+CODES = (
+    "pointer", "adapter", "header", "config", "index", "missing", "unexpected", "shape", "tied", "duplicate", "dtype",
+    "truncated", "trailing", "offsets", "nonfinite", "hash", "zero", "buffer", "redundant", "stray",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One cause of one or many differences.
+
+    Attributes:
+        tensor: the tensor, or the first of several.
+        file: the file's name in its folder or repository.
+        expected, found: a count, a shape, or words; None where the message says it all.
+        count: for how many tensors it stands; of what is wrong with whole files, for how many files.
+    """
+
+    code: str
+    severity: Literal["error", "warning", "note"] = "error"
+    tensor: str | None = None
+    file: str | None = None
+    expected: int | str | tuple[int, ...] | None = None
+    found: int | str | tuple[int, ...] | None = None
+    count: int = 1
+    message: str
+    exit_code: Literal[0, 1, 2] = 1
+
+
+unreadable = partial(Finding, exit_code=2)
+warning = partial(Finding, severity="warning", exit_code=0)
+note = partial(Finding, severity="note", exit_code=0)
+
+
+def judged(
+    findings: Iterable[Finding], *, ignore: Collection[str] = (), strict: bool = False
+) -> tuple[Finding, ...]:
+    """The findings that count, gravest first.
+
+    What cannot be read cannot be ignored: nothing would be known of it.
+    """
+    kept = [finding for finding in findings if finding.code not in ignore or finding.exit_code == 2]
+    if strict:
+        kept = [
+            replace(finding, severity="error", exit_code=1) if finding.severity == "warning" else finding
+            for finding in kept
+        ]
+    order = ("error", "warning", "note")
+    return tuple(sorted(kept, key=lambda finding: (-finding.exit_code, order.index(finding.severity))))
+
+
+def said(message: str, hint: str) -> str:
+    """A message and what to try, as one sentence."""
+    return f"{message}; {hint}" if hint else message
+
+
+def listing(names: Sequence[str], most: int = 3) -> str:
+    """`a, b, c and 5 more`."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most:,} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

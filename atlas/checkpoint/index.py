@@ -1,0 +1,118 @@
+"""The index of a sharded checkpoint: which file each tensor lies in.
+
+    {"metadata": {"total_size": 16060522496}, "weight_map": {"lm_head.weight": "model-00004-of-00004.safetensors", …}}
+
+It decides which files are the model. Loaders join its names to the folder as they stand, so a name that leads out of the
+folder is refused here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from atlas.checkpoint.faults import AGAIN, show
+from atlas.errors import CheckpointError
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index that can be used.
+
+    Attributes:
+        places: tensor -> the name of its file.
+        total_size: the bytes of all tensors together, as it says; anything, or None where it does not say.
+    """
+
+    name: str
+    places: Mapping[str, str]
+    total_size: Any
+
+    def files(self) -> tuple[str, ...]:
+        """The files it names, each once, in order."""
+        return tuple(sorted(set(self.places.values())))
+
+
+def parse(data: bytes, name: str, where: str) -> Index:
+    """The index in these bytes.
+
+    Args:
+        name: the file's name in its folder.
+        where: its path or address, for the messages.
+
+    Raises:
+        CheckpointError: with the code `index`, and what it is instead.
+    """
+    table = _decoded(data, where)
+    if not isinstance(table, dict):
+        raise _wrong(f"{where}: the index is {show(table)}; expected an object with a weight_map")
+    places = table.get("weight_map")
+    if not isinstance(places, dict) or not places:
+        found = "it has none" if places is None else f"found {show(places)}"
+        raise _wrong(f"{where}: the index needs a weight_map of tensors and their files; {found}", AGAIN)
+    odd = [file for file in places.values() if not isinstance(file, str)]
+    for file in odd or set(places.values()):
+        if odd or not _stays_inside(file):
+            raise _wrong(f"{where}: the index names the file {show(file)}; expected a name inside its folder")
+    metadata = table.get("metadata")
+    return Index(name, places, metadata.get("total_size") if isinstance(metadata, dict) else None)
+
+
+def _wrong(message: str, hint: str = "") -> CheckpointError:
+    return CheckpointError(message, hint=hint, code="index")
+
+
+class _NameTwice(ValueError):
+    pass
+
+
+def _no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _NameTwice(next(name for name in names if names.count(name) > 1))
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_name_twice)
+
+
+def _decoded(data: bytes, where: str) -> Any:
+    if data.startswith(b"version https://git-lfs"):
+        raise _wrong(
+            f"{where} is a Git LFS pointer, not the index itself",
+            "run `git lfs pull` in its folder, or download it again",
+        )
+    if not data.strip():
+        raise _wrong(f"{where}: the index is empty", AGAIN)
+    try:
+        text = data.decode("utf-8-sig")
+        table, end = _DECODER.raw_decode(text.lstrip())
+        if "\\" in text:  # half a surrogate pair is no character, and so in no name
+            json.dumps(table, ensure_ascii=False).encode("utf-8")
+        rest = text.lstrip()[end:].strip()
+        if rest:
+            what = "two JSON documents in a row" if "{" in rest else "text after the JSON"
+            raise _wrong(f"{where}: the index has {what}: after the first comes {show(rest)}", AGAIN)
+    except UnicodeDecodeError as error:
+        raise _wrong(f"{where}: the index is not JSON: byte {error.start:,} is not UTF-8", AGAIN) from None
+    except UnicodeEncodeError:
+        raise _wrong(f"{where}: the index has half of a surrogate pair in a name") from None
+    except _NameTwice as error:
+        raise _wrong(f"{where}: the index has the name {show(error.args[0])} twice in one object") from None
+    except json.JSONDecodeError as error:
+        raise _wrong(
+            f"{where}: the index is not JSON: {error.msg} at line {error.lineno}, column {error.colno}", AGAIN
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise _wrong(f"{where}: the index is not JSON that can be read: {str(error)[:80]}", AGAIN) from None
+    return table
+
+
+def _stays_inside(file: str) -> bool:
+    """Whether a name joined to a folder stays in it, on any system."""
+    parts = re.split(r"[/\\]", file)
+    return bool(file) and ".." not in parts and parts[0] != "" and ":" not in parts[0] and "\0" not in file

@@ -1,0 +1,186 @@
+"""What a checkpoint holds: its files, the tensors in them, and what is wrong with the files by themselves.
+
+Nothing here knows a model. What the files hold is compared with a description in `atlas.verify`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from atlas.checkpoint import adapter, listed
+from atlas.checkpoint.faults import Fault, show
+from atlas.checkpoint.findings import Finding, listing, said, unreadable
+from atlas.checkpoint.header import Examined, Header, Tensor
+from atlas.checkpoint.listed import Astray
+from atlas.checkpoint.selection import choose
+from atlas.checkpoint.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """A checkpoint's files, read.
+
+    Attributes:
+        names: every file of the store.
+        headers: file -> its header, of each file of the model that has one.
+        tensors: name -> the tensor; of several copies the one where the index says it is, else the first.
+        places: name -> the file in which the index says it is; empty where there is no index.
+        absent: file of the model that is not there -> how that shows.
+        unread: files of the model that are there without a readable header.
+        astray: the index's tensors that are not where it says.
+        outside: those that it places in files which were not asked for.
+        shares: each file holds a share of every matrix, as Meta's model-parallel files do.
+        findings: what is wrong with files and index, as far as it takes no description to see.
+        bytes_read: those of the headers and of the index.
+    """
+
+    store: Store
+    names: tuple[str, ...]
+    headers: Mapping[str, Header] = field(default_factory=dict)
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    astray: Astray = field(default_factory=Astray)
+    outside: frozenset[str] = frozenset()
+    shares: bool = False
+    findings: tuple[Finding, ...] = ()
+    bytes_read: int = 0
+
+    def known_names(self) -> Set[str]:
+        """The names of its tensors, and what the index says of those in files that are not there or were not asked for."""
+        hanging = (name for names in self.astray.hanging.values() for name in names)
+        return {*self.tensors, *hanging, *self.outside}
+
+    def file_of(self, tensor: Tensor) -> str | None:
+        """The file a tensor lies in; None for one that is joined from shares."""
+        return next(
+            (file for file, held in self.headers.items() if held.tensors.get(tensor.name) == tensor), None
+        )
+
+
+def take(store: Store, only: str | None = None) -> Inventory:
+    """Read every header of the model that a store holds.
+
+    Args:
+        only: the one weight file, or the index, that was asked for.
+
+    Raises:
+        CheckpointError: there are no weights that can be read: none at all, pickles only, another format.
+    """
+    sizes = store.files()
+    chosen = choose(store, sizes, only)
+    if chosen is None:
+        return _adapter(store, sizes)
+    there = [file for file in chosen.series.files if sizes.get(file) is not None]
+    examined = dict(store.examine(there))
+    headers = {file: header for file in there if (header := examined[file].header) is not None}
+    if headers and all(adapter.holds_adapter(header.tensors) for header in headers.values()):
+        return _adapter(store, sizes)
+
+    absent = dict.fromkeys(chosen.series.absent, "is not there")
+    for file in chosen.series.files:
+        if sizes.get(file) is None:
+            absent[file] = "is a link that leads nowhere" if file in sizes else "is not there"
+    places = chosen.index.places if chosen.index else {}
+    tensors = _tensors(headers, places)
+    astray = listed.astray(places, headers, tensors, chosen.outside)
+    findings = [*chosen.findings, *_faults(there, examined)]
+    once = len(tensors) == sum(len(header.tensors) for header in headers.values())
+    if not once and not chosen.series.shares:
+        findings += _duplicates(headers)
+    if chosen.index is not None:
+        where = f"{store.location}/{chosen.index.name}"
+        findings += listed.findings(chosen.index, astray, headers, absent, where)
+        if (
+            once
+            and not (astray.elsewhere or astray.nowhere or absent or chosen.outside)
+            and len(headers) == len(there)
+        ):
+            findings += listed.total_size(chosen.index, headers, where)
+    return Inventory(
+        store=store,
+        names=tuple(sizes),
+        headers=headers,
+        tensors=tensors,
+        places=places,
+        absent=absent,
+        unread=tuple(file for file in there if file not in headers),
+        astray=astray,
+        outside=chosen.outside,
+        shares=chosen.series.shares,
+        findings=tuple(findings),
+        bytes_read=chosen.bytes_read + sum(header.data_start for header in headers.values()),
+    )
+
+
+def _adapter(store: Store, sizes: Collection[str]) -> Inventory:
+    return Inventory(store=store, names=tuple(sizes), findings=(adapter.finding(store, sizes),))
+
+
+def _tensors(headers: Mapping[str, Header], places: Mapping[str, str]) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    for file, header in headers.items():
+        if found.keys().isdisjoint(header.tensors):
+            found |= header.tensors
+        else:
+            found |= {
+                name: tensor
+                for name, tensor in header.tensors.items()
+                if name not in found or places.get(name) == file
+            }
+    return found
+
+
+def _duplicates(headers: Mapping[str, Header]) -> Iterator[Finding]:
+    """Names in two files, one finding for each pair of files."""
+    first: dict[str, str] = {}
+    pairs: dict[tuple[str, str], list[str]] = {}
+    for file, header in headers.items():
+        for name in header.tensors:
+            if (other := first.setdefault(name, file)) != file:
+                pairs.setdefault((other, file), []).append(name)
+    for (other, file), names in pairs.items():
+        yield Finding(
+            code="duplicate",
+            tensor=names[0],
+            file=file,
+            found=other,
+            count=len(names),
+            message=f"{listing([show(name) for name in names])} {'lies' if len(names) == 1 else 'lie'} in {other} and in {file}; "
+            "a loader takes whichever it reads last",
+        )
+
+
+def _faults(files: Sequence[str], examined: Mapping[str, Examined]) -> Iterator[Finding]:
+    """What is wrong with each file by itself, once for each kind; where all of several are pointers, once for all."""
+    pointers = [fault for file in files for fault in examined[file].faults if fault.code == "pointer"]
+    if len(pointers) > 1 and len(pointers) == len(files):
+        first = pointers[0]
+        sizes = [fault.expected for fault in pointers if isinstance(fault.expected, int)]
+        yield unreadable(
+            code="pointer",
+            file=files[0],
+            expected=sum(sizes) if len(sizes) == len(files) else None,
+            count=len(files),
+            message=said(f"{first.message}, and so are all {len(files):,} of the model", first.hint),
+        )
+        return
+    for file in files:
+        kinds: dict[str, list[Fault]] = {}
+        for fault in examined[file].faults:
+            kinds.setdefault(fault.code, []).append(fault)
+        for code, faults in kinds.items():
+            first = faults[0]
+            more = f"; {len(faults) - 1:,} more tensors of the file are wrong too" if len(faults) > 1 else ""
+            yield Finding(
+                code=code,
+                tensor=first.tensor,
+                file=file,
+                expected=first.expected,
+                found=first.found,
+                count=len(faults),
+                message=said(first.message + more, first.hint),
+                exit_code=2 if code in {"pointer", "header"} else 1,
+            )

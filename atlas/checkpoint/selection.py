@@ -1,0 +1,109 @@
+"""Which files of a store are the model: the one that was asked for, those of the index, or what their names say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from atlas.checkpoint import adapter, contents, index
+from atlas.checkpoint.contents import Series
+from atlas.checkpoint.findings import Finding, listing, note, said, unreadable, warning
+from atlas.checkpoint.index import Index
+from atlas.checkpoint.store import Store
+from atlas.errors import CheckpointError
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The files that are the model.
+
+    Attributes:
+        index: what listed them, where an index did.
+        outside: the tensors that it places in files which were not asked for.
+        findings: an index that cannot be read, shards without one, and weights that are not the model's.
+        bytes_read: those of the index.
+    """
+
+    series: Series
+    index: Index | None = None
+    outside: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()
+    bytes_read: int = 0
+
+
+def choose(store: Store, sizes: Mapping[str, int | None], only: str | None) -> Chosen | None:
+    """Which files are the model; None where there is only an adapter.
+
+    Args:
+        sizes: every file and its size, as the store tells it.
+        only: the one weight file, or the index, that was asked for.
+
+    Raises:
+        CheckpointError: there are no safetensors weights.
+    """
+    alone = only if only is not None and not only.endswith(".json") else None
+    name = only if only is not None and alone is None else contents.index_of(sizes)
+    known, fault, bytes_read = _index(store, name)
+    if alone is not None:
+        return _alone(store, alone, known, bytes_read)
+    series = Series(known.files()) if known else contents.series(contents.weights(sizes))
+    others = contents.other_weights(sizes)
+    if not series.files:
+        if any(map(adapter.is_adapter, sizes)) and all(map(adapter.is_adapter, others)):
+            return None
+        raise fault or contents.refusal(store.location, sizes)
+    if len(contents.other_weights(series.files)) == len(series.files):
+        raise contents.refusal(store.location, series.files)
+    findings = []
+    if fault is not None:
+        findings.append(unreadable(code="index", file=name, message=said(fault.message, fault.hint)))
+    elif known is None and len(series.files) + len(series.absent) > 1 and not series.shares:
+        findings.append(
+            warning(
+                code="index",
+                expected=contents.INDEX,
+                count=len(series.files),
+                message=f"{store.location}: {len(series.files):,} files and no index, {contents.INDEX}, which loaders "
+                "need to find a tensor; save the model anew",
+            )
+        )
+    weights = {*others, *(file for file in sizes if file.endswith(contents.SUFFIX))}
+    strays = sorted(weights.difference(series.files))
+    if strays:
+        findings.append(_stray(strays, sizes))
+    return Chosen(series, known, findings=tuple(findings), bytes_read=bytes_read)
+
+
+def _alone(store: Store, file: str, known: Index | None, bytes_read: int) -> Chosen | None:
+    """One file that was asked for: a model by itself, or one of an index's, of which the others do not matter."""
+    if adapter.is_adapter(file):
+        return None
+    if contents.other_weights([file]):
+        raise contents.refusal(f"{store.location}/{file}", [file])
+    series = replace(contents.series([file]), absent=())
+    if known is None or file not in known.files():
+        return Chosen(series)
+    outside = frozenset(name for name, place in known.places.items() if place != file)
+    return Chosen(series, known, outside, bytes_read=bytes_read)
+
+
+def _index(store: Store, name: str | None) -> tuple[Index | None, CheckpointError | None, int]:
+    """The index, or why it cannot be read, and how long it is."""
+    if name is None:
+        return None, None, 0
+    try:
+        data = store.text(name)
+        return index.parse(data, name, f"{store.location}/{name}"), None, len(data)
+    except CheckpointError as error:
+        return None, CheckpointError(error.message, hint=error.hint, code="index"), 0
+
+
+def _stray(files: Sequence[str], sizes: Mapping[str, int | None]) -> Finding:
+    size = sum(sizes[file] or 0 for file in files)
+    what = "is another weight file" if len(files) == 1 else "are other weight files"
+    return note(
+        code="stray",
+        file=files[0],
+        count=len(files),
+        message=f"{listing(files)} {what} beside the model's, {size:,} bytes, not counted",
+    )

@@ -1,0 +1,95 @@
+"""A checkpoint held against its description: the names, shapes and dtypes of every tensor, and of nothing more.
+
+    PATH or repository ── Store ── Inventory ─┐
+                                              ├─ Case ── causes ── Verification
+    --model or config.json ── Description ────┘
+
+What a checkpoint must hold is declared (`specs/`), what it does hold is read from its headers, and here the two meet. Many
+differences may have one cause, a missing file, a wrapper's prefix, a stale number: each cause is one finding.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+from atlas.checkpoint.findings import judged
+from atlas.checkpoint.inventory import Inventory, take
+from atlas.checkpoint.store import Store
+from atlas.library import Library
+from atlas.tensors import published
+from atlas.verify import causes
+from atlas.verify.beside import Description, description
+from atlas.verify.case import case
+from atlas.verify.declared import declared
+from atlas.verify.naming import Naming, recognise
+from atlas.verify.result import Source, Verification
+from atlas.verify.totals import totals, undescribed
+
+__all__ = ["Verification", "verify"]
+
+
+def verify(
+    store: Store,
+    library: Library,
+    *,
+    only: str | None = None,
+    model: str | None = None,
+    ignore: Collection[str] = (),
+    strict: bool = False,
+    warn: Callable[[str], None] = lambda text: None,
+) -> Verification:
+    """Check a checkpoint.
+
+    Args:
+        store: where its files lie.
+        only: the one weight file, or the index, that was asked for.
+        model: what it should be; None for what the configuration beside the weights says.
+        ignore: codes of findings to leave out; what cannot be read stays.
+        strict: warnings are errors.
+        warn: told of each key of the configuration that is unknown.
+
+    Raises:
+        CheckpointError: there are no weights that can be read.
+        UnknownModel, ConfigError: the named model cannot be had.
+        NotDescribed: what the checkpoint should hold depends on a setting that is not described.
+    """
+    started = time.perf_counter()
+    inventory = take(store, only)
+    findings = list(inventory.findings)
+    described = None if _is_adapter(inventory) else description(inventory, library, model, warn)
+    convention = None
+    if isinstance(described, Description):
+        naming = recognise(described.graph, inventory.known_names())
+        convention = naming.table.convention if naming else None
+        held = case(described, naming or Naming(declared(described.graph, _usual(described))), inventory)
+        sums = totals(held)
+        findings += causes.findings(held)
+    else:
+        sums = undescribed(inventory)
+        findings += [described] if described else []
+    judgement = judged(findings, ignore=ignore, strict=strict)
+    return Verification(
+        model=described.graph.model.id if isinstance(described, Description) else None,
+        source=Source(store.kind, f"{store.location}/{only}" if only else store.location, store.revision),
+        convention=convention,
+        verdict=("verified", "differs", "unreadable")[max((f.exit_code for f in judgement), default=0)],
+        tensors=sums.tensors,
+        parameters=sums.parameters,
+        bytes=sums.bytes,
+        components=sums.components,
+        findings=judgement,
+        requests=store.requests,
+        bytes_read=store.bytes_read or inventory.bytes_read,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _is_adapter(inventory: Inventory) -> bool:
+    return any(finding.code == "adapter" for finding in inventory.findings)
+
+
+def _usual(described: Description) -> str:
+    """The convention to count by where no name tells it."""
+    known = described.graph.architecture.conventions
+    return "meta" if described.file == "params.json" and "meta" in known else published(described.graph)

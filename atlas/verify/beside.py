@@ -1,0 +1,99 @@
+"""Which model a checkpoint is held against: the one that was named, else what its own configuration says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from atlas.bind import bind
+from atlas.checkpoint.contents import CONFIGURATIONS
+from atlas.checkpoint.findings import Finding, said, unreadable
+from atlas.checkpoint.inventory import Inventory
+from atlas.errors import CheckpointError, ConfigError
+from atlas.graph import Graph
+from atlas.importers import config
+from atlas.library import Library
+from atlas.model import Model, require_described
+from atlas.resolve import resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A bound model, and what to call what it says.
+
+    Attributes:
+        file: the configuration that says it; None for a model that was named.
+    """
+
+    graph: Graph
+    file: str | None
+
+    @property
+    def who(self) -> str:
+        return self.file or ("the catalogue" if self.graph.model.family else self.graph.model.id)
+
+    def key(self, name: str) -> str:
+        """What the configuration calls one of our dims or flags: `num_hidden_layers`."""
+        for table in self.graph.architecture.configs.values():
+            if table.file == self.file:
+                for key, ours in table.used.items():
+                    if ours == name:
+                        return key
+        return name
+
+    def doubt(self, name: str) -> str:
+        """That one of its numbers is probably wrong."""
+        model, key = self.graph.model, self.key(name)
+        stated = f"{self.graph.dims[name]:,}"
+        if self.file is None:
+            return f"{model.id} has {key} {stated}, so this is probably another model"
+        return f"{self.file} gives {key} {stated}, which is probably stale"
+
+
+def description(
+    inventory: Inventory, library: Library, model: str | None, warn: Callable[[str], None]
+) -> Description | Finding:
+    """The model to hold the checkpoint against, or why it cannot be had from what lies beside the weights.
+
+    Args:
+        model: the one that was named; None for what the checkpoint's own configuration says.
+        warn: told of each key that is unknown.
+
+    Raises:
+        UnknownModel, ConfigError: the named model cannot be had.
+        NotDescribed: what the checkpoint should hold depends on a setting that is not described.
+    """
+    if model is not None:
+        return _bound(resolve(model, library), library, None, warn)
+    store = inventory.store
+    file = _configuration(inventory)
+    if file is None:
+        return unreadable(
+            code="config",
+            message=f"{store.location}: neither a config.json nor a params.json lies beside the weights, so which model "
+            "they should be is not known; give it with --model, for example --model llama3.1-8b",
+        )
+    where = f"{store.location}/{file}"
+    try:
+        settings = config.decode(store.text(file), where)
+        found = config.describe(settings, library, id=where, file=file)
+        return _bound(
+            replace(found, id=store.location) if store.kind == "hub" else found, library, file, warn
+        )
+    except (ConfigError, CheckpointError) as error:
+        return unreadable(code="config", file=file, message=said(error.message, error.hint))
+
+
+def _configuration(inventory: Inventory) -> str | None:
+    """The configuration's file: the Hub's, unless the weights are Meta's files and theirs is there too."""
+    there = [file for file in CONFIGURATIONS if file in inventory.names]
+    weights = (*inventory.headers, *inventory.unread, *inventory.absent)
+    metas = bool(weights) and all(file.startswith("consolidated") for file in weights)
+    return (there[-1] if metas else there[0]) if there else None
+
+
+def _bound(model: Model, library: Library, file: str | None, warn: Callable[[str], None]) -> Description:
+    require_described(model, "verify")
+    for warning in model.warnings:
+        warn(warning)
+    return Description(bind(model, library), file)

@@ -1,0 +1,114 @@
+"""One checkpoint and one description, side by side: what is missing, unexpected, or of another shape.
+
+A `Case` is what the causes are looked for in (`atlas.verify.causes`). Each cause takes out what it explains, so that no
+later one says it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from atlas.checkpoint.header import Tensor
+from atlas.checkpoint.inventory import Inventory
+from atlas.graph import Graph
+from atlas.tensors import Row
+from atlas.verify.beside import Description
+from atlas.verify.declared import layer
+from atlas.verify.joined import join
+from atlas.verify.naming import Naming
+
+BUFFERS = (".rotary_emb.inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached", "rope.freqs")
+"""Tables of the rotation that old files store beside the weights; what reads them computes them anew."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Case:
+    """Declared against found, by the declared names, whatever stands before them in the files.
+
+    Attributes:
+        needed: what must be there, as far as the files that were asked for go.
+        found: every tensor that is there; joined where each file holds a share.
+        renamed: stored name -> declared name, where the two differ.
+        buffers, copies: what is set aside: old buffers, and a stored copy of a tied matrix.
+        missing, unexpected, mismatched: what no cause has explained yet.
+    """
+
+    description: Description
+    naming: Naming
+    inventory: Inventory
+    needed: Mapping[str, Row]
+    found: Mapping[str, Tensor]
+    renamed: Mapping[str, str]
+    buffers: dict[str, Tensor] = field(default_factory=dict)
+    copies: dict[str, Tensor] = field(default_factory=dict)
+    missing: dict[str, Row] = field(default_factory=dict)
+    unexpected: dict[str, Tensor] = field(default_factory=dict)
+    mismatched: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> Graph:
+        return self.description.graph
+
+    def ours(self, name: str) -> str:
+        """The declared name of a stored one."""
+        return self.renamed.get(name, name)
+
+    def row(self, name: str) -> Row:
+        """What declares a tensor, a tied one included."""
+        return self.needed.get(name) or self.naming.table.tied[name]
+
+    def layer(self, name: str) -> int | None:
+        """The layer a declared tensor stands in."""
+        return layer(name, self.row(name))
+
+    def explained(self, names: Iterable[str]) -> None:
+        """These need no other cause."""
+        for name in names:
+            self.missing.pop(name, None)
+            self.unexpected.pop(name, None)
+            self.mismatched.pop(name, None)
+
+
+def case(description: Description, naming: Naming, inventory: Inventory) -> Case:
+    """Hold what was found against what is declared.
+
+    What the files' own findings account for is not missing: it may well be in a file that cannot be read.
+    """
+    needed, tied = naming.table.needed, naming.table.tied
+    renamed = naming.renamed(inventory.tensors.keys() | inventory.places.keys())
+    found: Mapping[str, Tensor] = inventory.tensors
+    if inventory.shares:
+        found = join(inventory.headers, needed, renamed)
+    if renamed:
+        found = {renamed.get(name, name): tensor for name, tensor in found.items()}
+    if inventory.outside:
+        outside = {renamed.get(name, name) for name in inventory.outside} - found.keys()
+        needed = {name: row for name, row in needed.items() if name not in outside}
+    made = Case(
+        description=description,
+        naming=naming,
+        inventory=inventory,
+        needed=needed,
+        found=found,
+        renamed=renamed,
+    )
+    for name, row in needed.items():
+        tensor = found.get(name)
+        if tensor is None:
+            made.missing[name] = row
+        elif tensor.shape != row.shape:
+            made.mismatched[name] = tensor
+    for name, tensor in found.items():
+        if name in needed:
+            continue
+        if name in tied:
+            (made.copies if tensor.shape == tied[name].shape else made.mismatched)[name] = tensor
+        else:
+            (made.buffers if name.endswith(BUFFERS) else made.unexpected)[name] = tensor
+    if inventory.unread and not inventory.places:
+        made.missing.clear()
+    made.explained(map(made.ours, inventory.astray.nowhere))
+    for file in inventory.unread:
+        made.explained(map(made.ours, inventory.astray.hanging.get(file, ())))
+    return made

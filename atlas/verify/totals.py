@@ -1,0 +1,74 @@
+"""Tensors, parameters and bytes, declared and found, and the parameters of each component."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from atlas import dtypes
+from atlas.checkpoint.header import Tensor
+from atlas.checkpoint.inventory import Inventory
+from atlas.verify.case import Case
+from atlas.verify.result import Amount, Component
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    tensors: Amount
+    parameters: Amount
+    bytes: Amount
+    components: tuple[Component, ...]
+
+
+def totals(case: Case) -> Totals:
+    """Add up a case, before any cause has explained part of it away."""
+    rows = {id(row): row for row in case.needed.values()}
+    needed = Counter(map(id, case.needed.values()))
+    odd = [name for name in case.mismatched if name in case.needed]
+    absent = case.needed.keys() - case.found.keys()
+    whole = needed - Counter(id(case.needed[name]) for name in (*odd, *absent))
+    set_aside = [case.found[name] for name in (*case.buffers, *case.copies, *case.mismatched.keys() - odd)]
+    expected = {weight.component: 0 for weight in case.graph.weights.values()}
+    found = dict(expected)
+    elements = 0
+    for key, row in rows.items():
+        elements += needed[key] * math.prod(row.shape)
+        if row.tied_to is not None:
+            continue
+        for weight in row.weights:
+            size = case.graph.size(weight) // math.prod(count for _, count in row.indices)
+            expected[weight.component] += needed[key] * size
+            found[weight.component] += whole[key] * size
+    for name in odd:
+        if (row := case.needed[name]).tied_to is None:
+            found[row.weights[0].component] += math.prod(case.mismatched[name].shape)
+    components = [Component(id, expected[id], found[id], found[id] - expected[id]) for id in expected]
+    if strange := sum(math.prod(tensor.shape) for tensor in case.unexpected.values()):
+        components.append(Component("unexpected", 0, strange, strange))
+    model = case.graph.model
+    dtype = model.dtype
+    if not model.dtype_stated and case.found:
+        dtype = Counter(tensor.dtype.partition("+")[0] for tensor in case.found.values()).most_common(1)[0][0]
+    return Totals(
+        tensors=Amount(len(case.needed), len(case.found) - len(set_aside)),
+        parameters=Amount(sum(expected.values()), sum(found.values()) + strange),
+        bytes=Amount(dtypes.size_bytes(dtype, elements), _bytes(case.found.values()) - _bytes(set_aside)),
+        components=tuple(components),
+    )
+
+
+def _bytes(tensors: Iterable[Tensor]) -> int:
+    return sum(tensor.end - tensor.begin for tensor in tensors)
+
+
+def undescribed(inventory: Inventory) -> Totals:
+    """What is there, where no model says what should be."""
+    stored = inventory.tensors.values()
+    return Totals(
+        tensors=Amount(None, len(stored)),
+        parameters=Amount(None, sum(math.prod(tensor.shape) for tensor in stored)),
+        bytes=Amount(None, _bytes(stored)),
+        components=(),
+    )

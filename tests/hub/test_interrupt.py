@@ -1,0 +1,44 @@
+"""Ctrl-C ends at once, however long the Hub takes to answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.hub.checkpoints import sharded
+from tests.hub.fake_hub import FakeHub
+
+READ = """
+import sys
+from atlas.checkpoint.remote import open_repository
+try:
+    store = open_repository("tiny/slow")
+    list(store.examine([name for name in store.files() if name.endswith("safetensors")]))
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize("where", ["api", "model-00001-of-00060.safetensors"])
+def test_ctrl_c_ends_at_once(tmp_path: Path, where: str) -> None:
+    with FakeHub() as hub:
+        hub.add("tiny/slow", sharded(60))
+        names = ["api"] if where == "api" else [name for name in sharded(60) if name.endswith("safetensors")]
+        hub.faults = {name: ["stall"] for name in names}
+        env = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path), "HF_HUB_DISABLE_TELEMETRY": "1"}
+        reader = subprocess.Popen([sys.executable, "-c", READ], env=env, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 20
+        while not any(where in asked.path for asked in hub.asked) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.1)
+        reader.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        _, errors = reader.communicate(timeout=20)
+        assert time.monotonic() - begin < 1
+        assert (reader.returncode, errors) == (130, "")

@@ -1,0 +1,286 @@
+"""What the Hub refuses and what goes wrong on the way, each told apart, with what to do, and never with a token."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+import pytest
+from huggingface_hub import constants
+
+from atlas.checkpoint import hub as hub_module
+from atlas.checkpoint import patience
+from atlas.checkpoint.download import download
+from atlas.checkpoint.remote import open_repository
+from atlas.errors import HubError
+from tests.hub.checkpoints import CONFIG, ONE, safetensors, shard, sharded
+from tests.hub.fake_hub import FakeHub, File
+
+TOKEN = "hf_PlantedTokenThatNobodyMayRead"
+
+
+@pytest.fixture(autouse=True)
+def _in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "WAITS", (0.01, 0.01, 0.01))
+
+
+def read(repo: str, revision: str | None = None) -> None:
+    """What a check does with a repository."""
+    store = open_repository(repo, revision)
+    store.text("config.json")
+    for _ in store.examine(name for name in store.files() if name.endswith(".safetensors")):
+        pass
+
+
+def refused(repo: str, revision: str | None = None, ask: Callable[..., Any] = read) -> HubError:
+    with pytest.raises(HubError) as caught:
+        ask(repo, revision)
+    said = f"{caught.value.message} {caught.value.hint}"
+    assert TOKEN not in said
+    assert "signature" not in said
+    return caught.value
+
+
+# ---------------------------------------------------------------- who may read what
+
+
+def test_gated_without_a_token(hub: FakeHub) -> None:
+    hub.add("tiny/gated", ONE, gated=True)
+    error = refused("tiny/gated")
+    assert error.code == "gated"
+    assert error.message == "tiny/gated is gated, and no token was given"
+    assert f"{hub.url}/tiny/gated" in error.hint
+    assert "HF_TOKEN" in error.hint
+
+
+def test_gated_with_a_token_that_has_no_access(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    hub.add("tiny/gated", ONE, gated=True)
+    error = refused("tiny/gated")
+    assert error.code == "forbidden"
+    assert "ask for access" in error.hint
+    assert "HF_TOKEN" not in error.hint
+
+
+@pytest.mark.parametrize("logged_in", [False, True])
+def test_not_there(hub: FakeHub, monkeypatch: pytest.MonkeyPatch, logged_in: bool) -> None:
+    """Which the Hub answers with 401 to who is not logged in, else with 404."""
+    if logged_in:
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+    error = refused("tiny/nothere")
+    assert error.code == "not_found"
+    assert "tiny/nothere: no such repository" in error.message
+    assert "gated" not in error.message
+
+
+def test_private(hub: FakeHub) -> None:
+    hub.add("tiny/private", ONE, private=True)
+    assert refused("tiny/private").code == "not_found"
+
+
+def test_no_such_revision(hub: FakeHub) -> None:
+    hub.add("tiny/ok", ONE)
+    error = refused("tiny/ok", "v9")
+    assert (error.code, error.message) == ("not_found", "tiny/ok: no such revision")
+
+
+def test_a_token_that_the_hub_does_not_know(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    hub.known = {"another"}
+    hub.add("tiny/ok", ONE)
+    error = refused("tiny/ok")
+    assert error.code == "token"
+    assert "hf auth login" in error.hint
+
+
+def test_a_token_that_cannot_be_sent(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN + "ü")
+    hub.add("tiny/ok", ONE)
+    assert refused("tiny/ok").code == "token"
+
+
+def test_disabled(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    hub.add("tiny/off", ONE, disabled=True)
+    assert refused("tiny/off").code == "forbidden"
+
+
+@pytest.mark.parametrize("name", ["a//b", "../etc", "a/b/c", "", "tiny/ok?x=1"])
+def test_no_repository_is_called_that(hub: FakeHub, name: str) -> None:
+    assert refused(name).code == "not_found"
+    assert hub.asked == []
+
+
+def test_a_gated_repository_is_not_asked_for_every_shard(hub: FakeHub) -> None:
+    hub.latency = 0.02
+    hub.add("tiny/gated", sharded(300), gated=True)
+    assert refused("tiny/gated").code == "gated"
+    time.sleep(0.1)
+    assert len(hub.asked) < 150
+
+
+# ---------------------------------------------------------------- what passes when asked again
+
+
+@pytest.mark.parametrize("fault", [429, 500, 502, 503, 504, 408, "reset", "cut", "hang"])
+@pytest.mark.parametrize("where", ["api", "model.safetensors", "cdn/model.safetensors", "config.json"])
+def test_once_is_forgiven(hub: FakeHub, monkeypatch: pytest.MonkeyPatch, fault: str | int, where: str) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.2)
+    hub.add("tiny/ok", ONE)
+    hub.faults[where] = [fault]
+    read("tiny/ok")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (503, "the Hub answered 503 (asked 4 times)"),
+        (429, "the Hub limits how often it may be asked (429) (asked 4 times)"),
+        ("reset", "(asked 4 times)"),
+        ("cut", "the connection ended before the answer did (asked 4 times)"),
+        ("hang", "no answer in time (asked 4 times)"),
+    ],
+)
+def test_four_times_is_enough(hub: FakeHub, monkeypatch: pytest.MonkeyPatch, fault: str | int, said: str) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.2)
+    hub.add("tiny/ok", ONE)
+    hub.faults["cdn/model.safetensors"] = repeat(fault)
+    error = refused("tiny/ok")
+    assert said in error.message
+    assert "tiny/ok/model.safetensors" in error.message
+    assert hub.count("/cdn/") == 4
+
+
+def test_a_server_may_ask_for_a_moment(hub: FakeHub) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.faults["config.json"] = [429]
+    hub.wait = "1"
+    begin = time.monotonic()
+    read("tiny/ok")
+    assert time.monotonic() - begin >= 1
+
+
+@pytest.mark.parametrize("way", ["retry-after", "ratelimit"])
+def test_but_not_for_minutes(hub: FakeHub, way: str) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.faults["config.json"] = repeat(429 if way == "retry-after" else "rate limit")
+    hub.wait = "241"
+    error = refused("tiny/ok")
+    assert error.code == "rate_limit"
+    assert "try again in 241 s" in error.hint
+
+
+@pytest.mark.parametrize("status", [400, 404, 410, 418, 501])
+def test_what_does_not_pass_is_not_asked_again(hub: FakeHub, status: int) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.faults["model.safetensors"] = repeat(status)
+    refused("tiny/ok")
+    assert hub.count("model.safetensors") == 1
+
+
+# ---------------------------------------------------------------- ranges
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("ignore ranges", "the server ignores ranges and would send the whole file, 10,000,000,000 bytes"),
+        ("shifted", "bytes 0-39999 were asked for, the reply is of 'bytes 1-39999/10000000000'"),
+        ("unstated", "the reply is of 'no stated range'"),
+        ("grown", "the listing says 10,000,000,000 bytes, but the server that has the file 10,000,000,001"),
+        ("gzip", "the server compresses ranges"),
+        ("short", "40,000 bytes were asked for, 39,999 came"),
+    ],
+)
+@pytest.mark.parametrize("redirects", [False, True])
+def test_a_wrong_range(hub: FakeHub, fault: str, said: str, redirects: bool) -> None:
+    hub.redirects = redirects
+    hub.add("tiny/wrong", {"config.json": CONFIG, "model.safetensors": File(ONE["model.safetensors"], 10**10)})
+    hub.faults["cdn/" * redirects + "model.safetensors"] = repeat(fault)
+    error = refused("tiny/wrong")
+    assert error.code == "range"
+    assert said in error.message
+    assert sum(asked.sent for asked in hub.asked) < 10**8
+
+
+def test_a_size_that_changes_between_two_ranges(hub: FakeHub) -> None:
+    hub.add("tiny/grows", {"config.json": CONFIG, "model.safetensors": safetensors(["a"], metadata=100_000)})
+    hub.faults["cdn/model.safetensors"] = ["sound", "grown"]
+    assert refused("tiny/grows").code == "range"
+
+
+def test_the_whole_of_a_short_file_is_a_range_too(hub: FakeHub) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.faults["cdn/model.safetensors"] = repeat("ignore ranges")
+    read("tiny/ok")
+
+
+# ---------------------------------------------------------------- what is no Hub
+
+
+@pytest.mark.parametrize("fault", ["web page", "list"])
+def test_another_server_than_a_hub(hub: FakeHub, fault: str) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.faults["api"] = [fault]
+    error = refused("tiny/ok")
+    assert error.code == "listing"
+    assert "HF_ENDPOINT" in error.hint
+
+
+def test_a_page_in_place_of_weights(hub: FakeHub) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.faults["model.safetensors"] = ["web page"]
+    assert refused("tiny/ok").code == "range"
+
+
+def test_redirects_in_a_circle(hub: FakeHub) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.faults["model.safetensors"] = repeat("circle")
+    assert "in circles" in refused("tiny/ok").message
+
+
+def test_nobody_answers(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "http://user:password@127.0.0.1:9")
+    error = refused("tiny/ok")
+    assert error.code == "network"
+    assert "(http://127.0.0.1:9)" in error.message
+    assert "password" not in error.message
+
+
+def test_a_shard_that_fails_ends_the_reading(hub: FakeHub) -> None:
+    hub.add("tiny/one_bad", sharded(4))
+    hub.faults["cdn/" + shard(3, 4)] = repeat(503)
+    assert shard(3, 4) in refused("tiny/one_bad").message
+
+
+# ---------------------------------------------------------------- single files and downloads
+
+
+@pytest.mark.parametrize(
+    ("ask", "code"),
+    [
+        (lambda repo, _: hub_module.config_file(repo), "gated"),
+        (lambda repo, _: download(repo), "gated"),
+    ],
+)
+def test_other_ways_in_are_refused_alike(hub: FakeHub, ask: Callable[..., Any], code: str) -> None:
+    hub.add("tiny/gated", ONE, gated=True)
+    assert refused("tiny/gated", ask=ask).code == code
+
+
+def test_a_file_that_is_not_there(hub: FakeHub) -> None:
+    hub.add("tiny/bare", {"README.md": b"#"})
+    error = refused("tiny/bare", ask=lambda repo, _: hub_module.config_file(repo))
+    assert (error.code, error.message) == ("not_found", "tiny/bare/config.json was not found in the repository")
+
+
+def test_no_room_in_the_cache(hub: FakeHub, cache: Any) -> None:
+    cache.parent.mkdir(parents=True)
+    cache.write_text("a file where a folder should be")
+    hub.add("tiny/ok", ONE)
+    assert refused("tiny/ok", ask=lambda repo, _: download(repo)).code == "cache"
+
+
