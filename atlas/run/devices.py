@@ -1,0 +1,63 @@
+"""Devices and dtypes of torch, by the names a user gives them; and how much memory the process has had."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+
+from atlas import dtypes
+from atlas.errors import UsageError
+
+FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+"""The dtypes a model can be run in."""
+
+CODES = {dtype: code for code, dtype in FLOATS.items()} | {torch.int64: "I64"}
+"""torch's dtype -> safetensors' code, for what a step's result can be."""
+
+
+def choose(name: str) -> torch.device:
+    """The device of that name; `auto` is a CUDA GPU, else Apple's, else the CPU.
+
+    Raises:
+        UsageError: there is none here, or no device is called that.
+    """
+    here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        name = next(kind for kind, available in here.items() if available)
+    if name not in here:
+        raise UsageError(f"no device is called {name!r}", hint=f"use auto, {', '.join(here)}")
+    if not here[name]:
+        raise UsageError(f"there is no {name} device here", hint="use --device auto")
+    return torch.device(name)
+
+
+def float_dtype(name: str) -> torch.dtype:
+    """The dtype to run in that a code or torch's name means.
+
+    Raises:
+        UsageError: no dtype is called that, or no model can be run in it.
+    """
+    code = dtypes.code(name)
+    if code not in FLOATS:
+        raise UsageError(f"a model cannot be run in {code}", hint=f"use one of {', '.join(FLOATS)}")
+    return FLOATS[code]
+
+
+def peak_memory_bytes() -> int | None:
+    """The most memory this process has had resident, in bytes; None where the system does not say.
+
+    Linux's own figure comes first: `ru_maxrss` of a program started by a larger one begins with the size of that one.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,141 @@
+"""One run: the weights, the prompt's pass observed, the tokens after it, and what of all that was confirmed.
+
+    from atlas.run.session import run
+    result = run(graph, Options(prompt="The capital of France is"))
+
+Nothing is printed here. Whoever may have no torch calls `atlas.run.require_extra` before importing this.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from atlas.analyse.trace import Pass
+from atlas.errors import RunError
+from atlas.graph import Graph
+from atlas.model import require_described
+from atlas.run import attention, devices, held, prompt, sample
+from atlas.run.checkpoint import Checkpoint
+from atlas.run.held import Held
+from atlas.run.moment import Cache
+from atlas.run.observe import Observer
+from atlas.run.options import Options
+from atlas.run.random_weights import RandomWeights
+from atlas.run.result import Generated, Logits, NextToken, Result, Seconds
+from atlas.run.walk import Progress, Runner
+
+
+def run(graph: Graph, options: Options, progress: Progress | None = None) -> Result:
+    """A real forward pass, and generation if asked for.
+
+    Args:
+        progress: told of the `layers` of the prompt's pass and of the `tokens` after it, as each is begun.
+
+    Raises:
+        NotDescribed: the model computes something that is not described, or that cannot be run yet.
+        UsageError: an option is out of range, or the prompt cannot be made into ids.
+        CheckpointError: the weights or the tokenizer cannot be read.
+        RunError: a step failed.
+    """
+    require_described(graph.model, "run")
+    options.check()
+    started = time.perf_counter()
+    device = devices.choose(options.device)
+    weights = _weights(graph, options, device)
+    given = prompt.read(options, graph.dims["vocab_size"])
+    code = devices.CODES[weights.dtype]
+    graph = replace(graph, model=replace(graph.model, dtype=code))
+    length = len(given.ids) + max(options.max_new_tokens - 1, 0)  # the last token is not read again
+    several = length > len(given.ids)
+    runner = Runner(
+        graph,
+        Held(weights) if several and held.fit(graph, weights.dtype, device) else weights,
+        dtype=weights.dtype,
+        device=device,
+        fuse=not options.trace,
+    )
+    observer = Observer(graph, Pass(batch=1, positions=len(given.ids), past=0))
+    cache = Cache(length) if several else None
+
+    loaded = time.perf_counter()
+    logits = runner(torch.tensor([given.ids]), cache=cache, observe=observer, progress=progress)
+    finite = bool(logits.isfinite().all())
+    seen = Logits(tuple(logits.shape), devices.CODES[logits.dtype], finite)
+    last = logits[0, -1].clone()  # vocab_size; the others are let go
+    del logits
+    prefilled = time.perf_counter()
+    ids = _generate(runner, last, options, given, cache, progress) if finite else []
+    decoded = time.perf_counter()
+
+    return Result(
+        model=graph.model.id,
+        weights="random" if options.weights is None else "checkpoint",
+        source=weights.source,
+        device=str(device),
+        dtype=code,
+        kernel=attention.NAME if runner.fused else "as declared",
+        tokenizer=given.by,
+        prompt_ids=given.ids,
+        logits=seen,
+        confirmed=observer.confirmed and finite,
+        steps=observer.steps,
+        next_tokens=tuple(
+            NextToken(id, given.text([id], special=True), logit, probability)
+            for id, logit, probability in (sample.likeliest(last, options.show) if finite else [])
+        ),
+        generated=Generated(tuple(ids), given.text(ids, special=options.special)),
+        seconds=Seconds(loaded - started, prefilled - loaded, decoded - prefilled),
+        peak_memory_bytes=devices.peak_memory_bytes(),
+        notes=(*weights.notes, *given.notes, *_length_note(graph, len(given.ids) + options.max_new_tokens)),
+    )
+
+
+def _weights(graph: Graph, options: Options, device: torch.device) -> Checkpoint | RandomWeights:
+    dtype = devices.float_dtype(options.dtype) if options.dtype else None
+    if options.weights is not None:
+        return Checkpoint(graph, options.weights, device=device, dtype=dtype)
+    dtype = dtype or devices.float_dtype(graph.model.dtype)
+    return RandomWeights(graph, dtype=dtype, device=device, seed=options.seed)
+
+
+def _generate(
+    runner: Runner,
+    logits: Tensor,
+    options: Options,
+    given: prompt.Prompt,
+    cache: Cache | None,
+    progress: Progress | None,
+) -> list[int]:
+    """The tokens after the prompt, to the first that ends a text.
+
+    Args:
+        logits: of the prompt's last position: vocab_size, float32.
+        cache: holds the prompt's keys and values; needed for more than one token.
+    """
+    generator = torch.Generator().manual_seed(options.seed)
+    ids: list[int] = []
+    while len(ids) < options.max_new_tokens:
+        if progress:
+            progress("tokens", len(ids), options.max_new_tokens)
+        if ids:
+            past = len(given.ids) + len(ids) - 1
+            logits = runner(torch.tensor([ids[-1:]]), past=past, cache=cache)[0, -1]
+            if not logits.isfinite().all():
+                raise RunError(
+                    f"after {len(ids)} tokens the logits are not finite", hint="try --dtype float32"
+                )
+        ids.append(sample.choose(logits, options.temperature, options.top_k, generator))
+        if ids[-1] in given.eos:
+            break
+    return ids
+
+
+def _length_note(graph: Graph, positions: int) -> tuple[str, ...]:
+    own = graph.model.context_length
+    if own is None or positions <= own:
+        return ()
+    return (f"{positions:,} positions are more than the {own:,} the model was made for",)
