@@ -123,7 +123,9 @@ def timed(read: Callable[[str], int], repo: str, wire: Connection) -> tuple[floa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--latency", type=float, default=0.05, metavar="SECONDS")
     parser.add_argument("--handshake", type=float, default=0.0, metavar="SECONDS")
@@ -135,18 +137,32 @@ def main() -> None:
     )
     server.start()
     home = tempfile.mkdtemp()
-    os.environ |= {"HF_ENDPOINT": wire.recv(), "HF_HOME": home, "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_TOKEN": "hf_bench"}
+    os.environ |= {
+        "HF_ENDPOINT": wire.recv(),
+        "HF_HOME": home,
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_TOKEN": "hf_bench",
+    }
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, {vars(options)}")
     for name in LLAMAS:
         repo = f"bench/{name}"
         for read in (atlas, huggingface_hub):
             read(repo)
-        rounds = [(timed(atlas, repo, wire), timed(huggingface_hub, repo, wire)) for _ in range(options.rounds)]
+        rounds = [
+            (timed(atlas, repo, wire), timed(huggingface_hub, repo, wire)) for _ in range(options.rounds)
+        ]
         ratio = statistics.median(theirs[0] / ours[0] for ours, theirs in rounds)
-        ours, theirs = (tuple(statistics.median(column) for column in zip(*side, strict=True)) for side in zip(*rounds, strict=True))
-        print(f"{name:>5}: {ratio:.1f} × faster, {ours[2] / theirs[2]:.2f} of the bytes, {ours[1] / theirs[1]:.2f} of the requests")
+        ours, theirs = (
+            tuple(statistics.median(column) for column in zip(*side, strict=True))
+            for side in zip(*rounds, strict=True)
+        )
+        print(
+            f"{name:>5}: {ratio:.1f} × faster, {ours[2] / theirs[2]:.2f} of the bytes, {ours[1] / theirs[1]:.2f} of the requests"
+        )
         for what, (seconds, requests, sent, connections) in (("atlas", ours), ("huggingface_hub", theirs)):
-            print(f"       {what:16} {seconds * 1000:7.0f} ms {requests:5.0f} requests {sent:12,.0f} bytes {connections:4.0f} connections")
+            print(
+                f"       {what:16} {seconds * 1000:7.0f} ms {requests:5.0f} requests {sent:12,.0f} bytes {connections:4.0f} connections"
+            )
     wire.send(False)
 
 

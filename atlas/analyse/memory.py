@@ -224,4 +224,4 @@ def _fit(size: int, total: object, own: int | None) -> Fit:
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if total(middle) <= size else (low, middle - 1)
-    return Fit(size, low, "model" if low == limit else "memory")
+    return Fit(size, low, "model" if low == own else "memory")

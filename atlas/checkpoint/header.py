@@ -98,19 +98,25 @@ def examine_file(path: str | os.PathLike[str]) -> Examined:
     """The header of the file at `path` and all its faults, of which one is that it cannot be read."""
     # A path need not be text, but a message must be.
     where = os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    file = -1
     try:
-        # Asked before opening: opening a FIFO waits until somebody writes.
-        mode = os.stat(path).st_mode
-        if not stat.S_ISREG(mode):
-            kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+        # Not waiting: opening a FIFO would otherwise wait until somebody writes.
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            kind = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
             return Examined(None, (Fault("header", f"{where}: this is {kind}; expected a safetensors file"),))
-        with open(path, "rb") as file:
-            file_bytes = os.fstat(file.fileno()).st_size
-            prefix = file.read(_SIGNATURE_BYTES)
-            prefix += file.read(max(0, bytes_needed(prefix, file_bytes) - len(prefix)))
+        file_bytes = found.st_size
+        prefix = os.read(file, _SIGNATURE_BYTES)
+        wanted = bytes_needed(prefix, file_bytes)
+        while len(prefix) < wanted and (more := os.read(file, wanted - len(prefix))):
+            prefix += more
     except (OSError, ValueError, MemoryError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or error
         return Examined(None, (Fault("header", f"{where}: the file cannot be read: {reason}"),))
+    finally:
+        if file >= 0:
+            os.close(file)
     return examine(prefix, file_bytes, where)
 
 

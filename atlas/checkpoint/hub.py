@@ -82,12 +82,13 @@ class Refusals:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        refusal = _refusal(error, self.repo, f"{self.repo}/{self.path}" if self.path else self.repo)
-        if refusal is not None:
-            raise refusal from None
+        if error is not None:
+            refusal = _refusal(error, self.repo, f"{self.repo}/{self.path}" if self.path else self.repo)
+            if refusal is not None:
+                raise refusal from None
 
 
-def _refusal(error: BaseException | None, repo: str, what: str) -> HubError | None:
+def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
     """What to say of a failure; None where it is not one of the Hub's.
 
     A gated repository without a token, one whose token has no access, and one that is not there are three different
@@ -134,7 +135,7 @@ def _gated(repo: str, status: int | None) -> HubError:
             code="forbidden",
         )
     return HubError(
-        f"{repo} is gated, and no token was given",
+        f"{repo} is gated, and no token with access to it was given",
         hint=f"accept its terms on {page}, then set HF_TOKEN or log in with `hf auth login`",
         code="gated",
     )

@@ -5,25 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from atlas.checkpoint import contents, index
+from atlas.checkpoint import adapter, contents, index
 from atlas.checkpoint.hub import Refusals
 from atlas.checkpoint.store import Folder
 from atlas.errors import CheckpointError
 
-CONFIGS = ("config.json", "params.json", "adapter_config.json")
-"""What a checkpoint says of itself: the Hub's way, Meta's, and an adapter's."""
+CONFIGS = (*contents.CONFIGURATIONS, adapter.CONFIGURATION)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Snapshot(Folder):
-    """One commit of a repository in the local Hub cache.
-
-    Attributes:
-        requests, bytes_read: of the Hub, none.
-    """
-
-    requests = 0
-    bytes_read = 0
+    """One commit of a repository in the local Hub cache."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, kind="cache", revision=path.name)

@@ -19,17 +19,22 @@ MOST_TEXT_BYTES = 64 * 2**20
 
 
 class Store(Protocol):
-    """A checkpoint's files.
+    """A checkpoint's files."""
 
-    Attributes:
-        kind: `folder`, `cache` (a snapshot in the local Hub cache) or `hub`.
-        location: the path, or the repository's id.
-        revision: the commit, where the files have one.
-    """
+    @property
+    def kind(self) -> str:
+        """`folder`, `cache` (a snapshot in the local Hub cache) or `hub`."""
+        ...
 
-    kind: str
-    location: str
-    revision: str | None
+    @property
+    def location(self) -> str:
+        """The path, or the repository's id."""
+        ...
+
+    @property
+    def revision(self) -> str | None:
+        """The commit, where the files have one."""
+        ...
 
     @property
     def requests(self) -> int:
@@ -55,6 +60,10 @@ class Store(Protocol):
 
     def examine(self, names: Iterable[str]) -> Iterator[tuple[str, Examined]]:
         """Each weight file's header and faults, in any order."""
+        ...
+
+    def hashes(self) -> Mapping[str, str]:
+        """File -> its SHA-256, where the Hub records one; nothing is read for it."""
         ...
 
 
@@ -91,6 +100,8 @@ class Folder:
     def text(self, name: str) -> bytes:
         path = self.path / name
         try:
+            if not path.is_file():
+                raise CheckpointError(f"{path}: no such regular file", code="config")
             if path.stat().st_size > MOST_TEXT_BYTES:
                 raise CheckpointError(
                     f"{path} is {path.stat().st_size:,} bytes long, which no such file is", code="config"
@@ -98,6 +109,9 @@ class Folder:
             return path.read_bytes()
         except OSError as error:
             raise CheckpointError(f"{path}: cannot be read: {error.strerror}", code="config") from None
+
+    def hashes(self) -> Mapping[str, str]:
+        return {}
 
     def examine(self, names: Iterable[str]) -> Iterator[tuple[str, Examined]]:
         for name in names:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atlas.cli.options import Json, ModelName, Specs, graph_of, library_of
+from atlas.errors import UsageError
 from atlas.report import console
+
+if TYPE_CHECKING:
+    from atlas.graph import Graph
+    from atlas.pages import Page
 
 
 def register(app: typer.Typer) -> None:
@@ -30,6 +37,12 @@ def explain(
             help="Show excerpts from this clone or file, its hash checked. Repeatable.",
         ),
     ] = None,
+    receipt: Annotated[
+        Path | None,
+        typer.Option(
+            "--receipt", metavar="FILE", help="Rest the figures on what `atlas verify --receipt` wrote."
+        ),
+    ] = None,
     json: Json = False,
     specs: Specs = None,
 ) -> None:
@@ -42,8 +55,29 @@ def explain(
 
     library = library_of(specs)
     reader = evidence.Reader(library, evidence.locations(source or (), library))
-    made = pages.page(graph_of(model, library), library, node, reader)
+    graph = graph_of(model, library)
+    made = pages.page(graph, library, node, reader)
+    if receipt is not None:
+        made = _resting_on(made, graph, receipt)
     if json:
         console.json(made)
     else:
         show.show(made)
+
+
+def _resting_on(made: Page, graph: Graph, path: Path) -> Page:
+    """The page with a receipt in place of configured dimensions.
+
+    Raises:
+        UsageError: the receipt is of a model with another count.
+    """
+    from atlas.analyse.counts import total
+    from atlas.verify import receipt
+
+    found = receipt.read(path)
+    expected = found.checkpoint.parameters.expected
+    if expected != total(graph):
+        raise UsageError(
+            f"--receipt {path} is of a model with {expected or 0:,} parameters, and {graph.model.id} has {total(graph):,}"
+        )
+    return replace(made, rests_on=receipt.rests_on(found))

@@ -18,7 +18,7 @@ RESULTS = {
     "memory": ("atlas.analyse.memory", "Memory"),
     "flops": ("atlas.analyse.flops", "Flops"),
     "diff": ("atlas.analyse.diff", "Diff"),
-    "verify": ("atlas.verify.result", "Verification"),
+    "verify": ("atlas.verify.result", "Printed"),
     "run": ("atlas.run.result", "Result"),
     "evidence": ("atlas.evidence", "Checked"),
     "specs": ("atlas.speccheck", "SpecCheck"),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atlas.cli.options import Json, Specs, library_of
 from atlas.errors import UsageError
 from atlas.report import console
+
+if TYPE_CHECKING:
+    from atlas.checkpoint.store import Store
+    from atlas.report.progress import Told
 
 
 def register(app: typer.Typer) -> None:
@@ -20,7 +24,21 @@ def verify(
     ctx: typer.Context,
     path: Annotated[
         Path | None,
-        typer.Argument(metavar="PATH", help="A checkpoint's folder, its index, or a weight file."),
+        typer.Argument(metavar="[PATH]", help="A checkpoint's folder, its index, or a weight file."),
+    ] = None,
+    repo: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--repo", metavar="ID", help="A repository on the Hub, by its headers alone. Repeatable."
+        ),
+    ] = None,
+    repos_from: Annotated[
+        Path | None,
+        typer.Option("--repos-from", metavar="FILE", help="Repositories from a file, one a line."),
+    ] = None,
+    revision: Annotated[
+        str | None,
+        typer.Option("--revision", metavar="R", help="A branch, a tag or a commit; main by default."),
     ] = None,
     model: Annotated[
         str | None,
@@ -30,6 +48,12 @@ def verify(
             help="What it should be; by default what the configuration beside says.",
         ),
     ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read the data too: non-finite values, zeros, tied copies, hashes.")
+    ] = False,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch the repository first, then verify what was fetched.")
+    ] = False,
     ignore: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,6 +63,9 @@ def verify(
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors.")] = False,
+    receipt: Annotated[
+        Path | None, typer.Option("--receipt", metavar="FILE", help="Write what was verified as JSON.")
+    ] = None,
     json: Json = False,
     specs: Specs = None,
 ) -> None:
@@ -46,24 +73,86 @@ def verify(
 
     Exit 0 where all of it is as declared, 1 where something differs, 2 where something cannot be read.
 
-    Example: atlas verify ./Llama-3.1-8B --model llama3.1-8b
+    Example: atlas verify --repo meta-llama/Llama-3.1-8B
     """
-    from atlas.checkpoint import local
     from atlas.report import verify as show
+    from atlas.report.progress import progress
+    from atlas.verify import receipt as receipts
     from atlas.verify import verify as verified
+    from atlas.verify.result import Several, Verification
+    from atlas.verify.several import listed, outcomes
 
-    if path is None:
-        raise UsageError("there is nothing to verify: give a PATH", hint=" ".join(ctx.get_usage().split()))
+    repos = [*(repo or []), *(listed(repos_from) if repos_from else [])]
+    if path is None and not repos:
+        usage = " ".join(ctx.get_usage().split())
+        raise UsageError("there is nothing to verify: give a PATH or --repo", hint=usage)
+    if path is not None and (repos or revision or download):
+        raise UsageError(
+            "PATH is on disk: it does not go with --repo, --repos-from, --revision or --download"
+        )
+    if receipt is not None and len(repos) > 1:
+        raise UsageError("--receipt is of one checkpoint, and several are given")
+    if deep:
+        from atlas.verify.deep import require_extra
+
+        require_extra()
     codes = _codes(ignore or [])
-    store, only = local.at(path)
-    result = verified(
-        store, library_of(specs), only=only, model=model, ignore=codes, strict=strict, warn=console.warn
-    )
+    library = library_of(specs)
+
+    def checked(where: Path | str, told: Told | None = None) -> Verification:
+        store, only = _store(where, revision, download=download)
+        return verified(
+            store,
+            library,
+            only=only,
+            model=model,
+            repo=where if isinstance(where, str) else None,
+            ignore=codes,
+            strict=strict,
+            deep=deep,
+            hash_all=receipt is not None,
+            warn=console.warn,
+            told=told,
+        )
+
+    if len(repos) < 2:
+        with progress(unit="bytes") as told:
+            result = checked(path or repos[0], told)
+        if receipt is not None:
+            from atlas.files import write_whole
+            from atlas.report.plain import dumps
+
+            write_whole(receipt, dumps(receipts.receipt(result)) + "\n")
+        if json:
+            console.json(result)
+        else:
+            show.show(result)
+        raise typer.Exit(result.exit_code)
+    found = {}
+    for at, outcome in outcomes(repos, checked):
+        found[at] = outcome
+        if not json:
+            show.line(outcome)
+    several = Several(tuple(found[at] for at in sorted(found)))
     if json:
-        console.json(result)
-    else:
-        show.show(result)
-    raise typer.Exit(result.exit_code)
+        console.json(several)
+    raise typer.Exit(several.exit_code)
+
+
+def _store(where: Path | str, revision: str | None, *, download: bool) -> tuple[Store, str | None]:
+    """Where a checkpoint lies, and the one file of it that was asked for."""
+    if isinstance(where, Path):
+        from atlas.checkpoint import local
+
+        return local.at(where)
+    from atlas.checkpoint.remote import open_repository
+
+    if download:
+        from atlas.checkpoint.download import download as fetch
+        from atlas.checkpoint.snapshot import Snapshot
+
+        return Snapshot(fetch(where, revision)), None
+    return open_repository(where, revision), None
 
 
 def _codes(words: list[str]) -> frozenset[str]:

@@ -13,15 +13,22 @@ Told = Callable[[str, int, int], None]
 
 
 @contextmanager
-def progress() -> Iterator[Told | None]:
-    """A callback that moves a bar; None where nobody would see one."""
+def progress(unit: str = "steps") -> Iterator[Told | None]:
+    """A callback that moves a bar; None where nobody would see one.
+
+    Args:
+        unit: `steps`, or `bytes` for what has a rate worth showing.
+    """
     if console.quiet or not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich import progress as bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console.console(sys.stderr), transient=True) as bars:
+    amount = (
+        (bar.DownloadColumn(), bar.TransferSpeedColumn()) if unit == "bytes" else (bar.MofNCompleteColumn(),)
+    )
+    columns = (bar.TextColumn("{task.description}"), bar.BarColumn(), *amount, bar.TimeRemainingColumn())
+    with bar.Progress(*columns, console=console.console(sys.stderr), transient=True) as bars:
         tasks = {}
 
         def told(what: str, done: int, of: int) -> None:

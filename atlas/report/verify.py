@@ -6,7 +6,7 @@ from collections import Counter
 
 from atlas.checkpoint.findings import Finding
 from atlas.report import console
-from atlas.verify.result import Amount, Verification
+from atlas.verify.result import Amount, Failed, Verification
 
 MOST = 20
 """Findings of one code that are listed before the rest are only counted."""
@@ -32,6 +32,17 @@ def show(result: Verification) -> None:
     if rows and result.tensors.found:
         console.write("")
         console.out(console.table(["parameters", "expected", "found", "difference"], rows, right=[1, 2, 3]))
+
+
+def line(outcome: Verification | Failed) -> None:
+    """One checkpoint of several, in one line: the verdict, and how many findings of which codes."""
+    if isinstance(outcome, Failed):
+        hint = f"; {outcome.error.hint}" if outcome.error.hint else ""
+        console.write(printable(f"unreadable: {outcome.error.message}{hint}"))
+        return
+    codes = Counter(finding.code for finding in outcome.findings if finding.severity != "note")
+    found = ", ".join(f"{count} {code}" for code, count in codes.items())
+    console.write(printable(_verdict(outcome) + (f": {found}" if found else "")))
 
 
 def _verdict(result: Verification) -> str:

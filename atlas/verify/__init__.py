@@ -21,12 +21,16 @@ from atlas.tensors import published
 from atlas.verify import causes
 from atlas.verify.beside import Description, description
 from atlas.verify.case import case
+from atlas.verify.catalogued import against_catalogue
 from atlas.verify.declared import declared
 from atlas.verify.naming import Naming, recognise
-from atlas.verify.result import Source, Verification
+from atlas.verify.result import File, Source, Verification
 from atlas.verify.totals import totals, undescribed
 
 __all__ = ["Verification", "verify"]
+
+Told = Callable[[str, int, int], None]
+"""Of what is under way, how many bytes are done, and of how many."""
 
 
 def verify(
@@ -35,9 +39,13 @@ def verify(
     *,
     only: str | None = None,
     model: str | None = None,
+    repo: str | None = None,
     ignore: Collection[str] = (),
     strict: bool = False,
+    deep: bool = False,
+    hash_all: bool = False,
     warn: Callable[[str], None] = lambda text: None,
+    told: Told | None = None,
 ) -> Verification:
     """Check a checkpoint.
 
@@ -46,8 +54,12 @@ def verify(
         only: the one weight file, or the index, that was asked for.
         model: what it should be; None for what the configuration beside the weights says.
         ignore: codes of findings to leave out; what cannot be read stays.
+        repo: the Hub id it goes by; one of the catalogue is held against the catalogue as well.
         strict: warnings are errors.
+        deep: read the data too.
+        hash_all: with `deep`, compute the hash of weight files also where none is recorded.
         warn: told of each key of the configuration that is unknown.
+        told: of the progress where the data is read.
 
     Raises:
         CheckpointError: there are no weights that can be read.
@@ -58,16 +70,26 @@ def verify(
     inventory = take(store, only)
     findings = list(inventory.findings)
     described = None if _is_adapter(inventory) else description(inventory, library, model, warn)
-    convention = None
+    convention = held = None
     if isinstance(described, Description):
         naming = recognise(described.graph, inventory.known_names())
         convention = naming.table.convention if naming else None
         held = case(described, naming or Naming(declared(described.graph, _usual(described))), inventory)
         sums = totals(held)
         findings += causes.findings(held)
+        findings += against_catalogue(described, repo, library) if repo else []
     else:
         sums = undescribed(inventory)
         findings += [described] if described else []
+    read = store.bytes_read or inventory.bytes_read
+    hashes = store.hashes()
+    if deep and inventory.headers:
+        from atlas.verify.deep.check import check  # numpy is imported for it
+
+        data = check(inventory, held, hash_all=hash_all, told=told)
+        findings = data.beside(findings)
+        hashes, read = {**hashes, **data.hashes}, read + data.bytes_read
+    sizes = store.files()
     judgement = judged(findings, ignore=ignore, strict=strict)
     return Verification(
         model=described.graph.model.id if isinstance(described, Description) else None,
@@ -79,8 +101,12 @@ def verify(
         bytes=sums.bytes,
         components=sums.components,
         findings=judgement,
+        files=tuple(
+            File(name, sizes.get(name), hashes.get(name)) for name in (*inventory.headers, *inventory.unread)
+        ),
+        deep=deep,
         requests=store.requests,
-        bytes_read=store.bytes_read or inventory.bytes_read,
+        bytes_read=read,
         seconds=time.perf_counter() - started,
     )
 

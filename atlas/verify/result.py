@@ -41,6 +41,20 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """A weight file of the model.
+
+    Attributes:
+        bytes: its size.
+        sha256: as computed where the data was read, else as the Hub records it; None where neither is known.
+    """
+
+    name: str
+    bytes: int | None
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """A checkpoint held against a description: names, shapes and dtypes. It says nothing of the values.
 
@@ -51,6 +65,8 @@ class Verification:
         tensors, bytes: those stored, without what a note sets aside: old buffers, a copy of a tied matrix.
         parameters: those of them that are distinct: a tied matrix counts once, wherever it is stored.
         components: they sum to the parameters; tensors that no component has stand last, as `unexpected`.
+        files: those the verdict is about.
+        deep: whether the data was read too.
         requests: over the network.
     """
 
@@ -63,6 +79,8 @@ class Verification:
     bytes: Amount
     components: tuple[Component, ...]
     findings: tuple[Finding, ...]
+    files: tuple[File, ...]
+    deep: bool
     requests: int
     bytes_read: int
     seconds: float
@@ -70,3 +88,34 @@ class Verification:
     @property
     def exit_code(self) -> int:
         return max((finding.exit_code for finding in self.findings), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A checkpoint of several that could not be checked at all."""
+
+    source: Source
+    error: Refusal
+    exit_code: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """What `atlas verify` says of several checkpoints, in the order they were asked for."""
+
+    checkpoints: tuple[Verification | Failed, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return max((each.exit_code for each in self.checkpoints), default=0)
+
+
+Printed = Verification | Several
+"""One document of `atlas verify --json`."""

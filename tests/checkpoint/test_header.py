@@ -396,7 +396,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def refuse(*args: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("builtins.open", refuse)  # root, as which the tests may run, is refused nothing
+    monkeypatch.setattr("os.open", refuse)  # root, as which the tests may run, is refused nothing
     with pytest.raises(CheckpointError, match="cannot be read: Permission denied"):
         read_header(path)
 

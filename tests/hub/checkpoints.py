@@ -34,7 +34,9 @@ def sharded(total: int, tensors: int = 5) -> dict[str, bytes | File]:
         names = [f"model.layers.{number}.part.{i}.weight" for i in range(tensors)]
         files[shard(number, total)] = safetensors(names)
         places |= dict.fromkeys(names, shard(number, total))
-    files["model.safetensors.index.json"] = json.dumps({"metadata": {}, "weight_map": places}, indent=2).encode()
+    files["model.safetensors.index.json"] = json.dumps(
+        {"metadata": {}, "weight_map": places}, indent=2
+    ).encode()
     return files
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from huggingface_hub import close_session, constants
+from huggingface_hub import constants
 
 from atlas.checkpoint import workers
 from tests.hub.fake_hub import FakeHub
@@ -34,7 +34,6 @@ def hub(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
         monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         yield fake
         _let_everybody_finish()
-        close_session()
 
 
 def _let_everybody_finish() -> None:

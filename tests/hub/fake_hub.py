@@ -189,7 +189,9 @@ class _Handler(BaseHTTPRequestHandler):
         if url == "/api/agent-harnesses":
             return self.json({"standardEnvVars": [], "harnesses": {}})
         api = re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/(?:revision|tree)/([^/]+))?", url)
-        file = re.fullmatch(r"(?:/cdn|/api/resolve-cache/models)?/([^/]+/[^/]+)/(?:resolve/)?([^/]+)/(.+)", url)
+        file = re.fullmatch(
+            r"(?:/cdn|/api/resolve-cache/models)?/([^/]+/[^/]+)/(?:resolve/)?([^/]+)/(.+)", url
+        )
         asked = api or file
         name, revision, *path = map(unquote, asked.groups("main")) if asked else ("", "")
         at_cdn = self.server.role == "cdn"
@@ -220,14 +222,20 @@ class _Handler(BaseHTTPRequestHandler):
         entries = []
         for path, file in sorted(repo.commits[commit].items()):
             entry: dict[str, Any] = {"size": file.size}
-            entry |= {"type": "file", "path": path, "oid": file.oid} if tree else {"rfilename": path, "blobId": file.oid}
+            entry |= (
+                {"type": "file", "path": path, "oid": file.oid}
+                if tree
+                else {"rfilename": path, "blobId": file.oid}
+            )
             if _in_lfs(path, file):
                 hash_key = "oid" if tree else "sha256"
                 entry["lfs"] = {hash_key: file.sha256, "size": file.size, "pointerSize": 134}
             entries.append(entry)
         if tree:
             return self.json(entries)
-        return self.json({"id": name, "sha": commit, "gated": "manual" if repo.gated else False, "siblings": entries})
+        return self.json(
+            {"id": name, "sha": commit, "gated": "manual" if repo.gated else False, "siblings": entries}
+        )
 
     def file(self, name: str, commit: str, path: str, file: File, fault: str | int | None) -> None:
         hub = self.server.hub
@@ -236,8 +244,12 @@ class _Handler(BaseHTTPRequestHandler):
             headers |= {"X-Linked-Size": str(file.size), "X-Linked-ETag": f'"{file.sha256}"'}
         if hub.redirects and "/resolve/" in self.path:
             if _in_lfs(path, file):
-                return self.send(302, {**headers, "Location": f"{hub.cdn_url}/cdn/{name}/{commit}/{path}?signature=secret"})
-            return self.send(307, {**headers, "Location": f"/api/resolve-cache/models/{name}/{commit}/{path}"})
+                return self.send(
+                    302, {**headers, "Location": f"{hub.cdn_url}/cdn/{name}/{commit}/{path}?signature=secret"}
+                )
+            return self.send(
+                307, {**headers, "Location": f"/api/resolve-cache/models/{name}/{commit}/{path}"}
+            )
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
         if asked is None or fault == "ignore ranges":
             return self.send(200, headers, file, 0, file.size, fault)

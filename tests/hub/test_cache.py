@@ -45,7 +45,11 @@ def test_hashes_are_those_of_the_files(hub: FakeHub) -> None:
     there = open_repository("tiny/ok").hashes()
     folder = download("tiny/ok")
     here = open_repository("tiny/ok").hashes()
-    assert here == there == {"model.safetensors": hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()}
+    assert (
+        here
+        == there
+        == {"model.safetensors": hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()}
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +117,13 @@ def test_another_revision_than_the_one_in_the_cache(hub: FakeHub, offline: Calla
 
 def test_a_download_takes_the_model_once(hub: FakeHub) -> None:
     """Not the second copy, not what lies in folders, not the pickles."""
-    more = ["consolidated.safetensors", "pytorch_model.bin", "README.md", "original/params.json", "onnx/model.onnx"]
+    more = [
+        "consolidated.safetensors",
+        "pytorch_model.bin",
+        "README.md",
+        "original/params.json",
+        "onnx/model.onnx",
+    ]
     hub.add("tiny/both", {**sharded(2), **dict.fromkeys(more, b"more"), "tokenizer.json": b"{}"})
     folder = download("tiny/both")
     there = sorted(path.name for path in folder.iterdir())

@@ -31,7 +31,12 @@ def test_ctrl_c_ends_at_once(tmp_path: Path, where: str) -> None:
         hub.add("tiny/slow", sharded(60))
         names = ["api"] if where == "api" else [name for name in sharded(60) if name.endswith("safetensors")]
         hub.faults = {name: ["stall"] for name in names}
-        env = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path), "HF_HUB_DISABLE_TELEMETRY": "1"}
+        env = {
+            **os.environ,
+            "HF_ENDPOINT": hub.url,
+            "HF_HOME": str(tmp_path),
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+        }
         reader = subprocess.Popen([sys.executable, "-c", READ], env=env, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 20
         while not any(where in asked.path for asked in hub.asked) and time.monotonic() < deadline:

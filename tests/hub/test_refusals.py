@@ -50,7 +50,7 @@ def test_gated_without_a_token(hub: FakeHub) -> None:
     hub.add("tiny/gated", ONE, gated=True)
     error = refused("tiny/gated")
     assert error.code == "gated"
-    assert error.message == "tiny/gated is gated, and no token was given"
+    assert error.message == "tiny/gated is gated, and no token with access to it was given"
     assert f"{hub.url}/tiny/gated" in error.hint
     assert "HF_TOKEN" in error.hint
 
@@ -126,7 +126,9 @@ def test_a_gated_repository_is_not_asked_for_every_shard(hub: FakeHub) -> None:
 
 @pytest.mark.parametrize("fault", [429, 500, 502, 503, 504, 408, "reset", "cut", "hang"])
 @pytest.mark.parametrize("where", ["api", "model.safetensors", "cdn/model.safetensors", "config.json"])
-def test_once_is_forgiven(hub: FakeHub, monkeypatch: pytest.MonkeyPatch, fault: str | int, where: str) -> None:
+def test_once_is_forgiven(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch, fault: str | int, where: str
+) -> None:
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.2)
     hub.add("tiny/ok", ONE)
     hub.faults[where] = [fault]
@@ -143,7 +145,9 @@ def test_once_is_forgiven(hub: FakeHub, monkeypatch: pytest.MonkeyPatch, fault: 
         ("hang", "no answer in time (asked 4 times)"),
     ],
 )
-def test_four_times_is_enough(hub: FakeHub, monkeypatch: pytest.MonkeyPatch, fault: str | int, said: str) -> None:
+def test_four_times_is_enough(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch, fault: str | int, said: str
+) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.2)
     hub.add("tiny/ok", ONE)
@@ -198,7 +202,9 @@ def test_what_does_not_pass_is_not_asked_again(hub: FakeHub, status: int) -> Non
 @pytest.mark.parametrize("redirects", [False, True])
 def test_a_wrong_range(hub: FakeHub, fault: str, said: str, redirects: bool) -> None:
     hub.redirects = redirects
-    hub.add("tiny/wrong", {"config.json": CONFIG, "model.safetensors": File(ONE["model.safetensors"], 10**10)})
+    hub.add(
+        "tiny/wrong", {"config.json": CONFIG, "model.safetensors": File(ONE["model.safetensors"], 10**10)}
+    )
     hub.faults["cdn/" * redirects + "model.safetensors"] = repeat(fault)
     error = refused("tiny/wrong")
     assert error.code == "range"
@@ -274,7 +280,10 @@ def test_other_ways_in_are_refused_alike(hub: FakeHub, ask: Callable[..., Any], 
 def test_a_file_that_is_not_there(hub: FakeHub) -> None:
     hub.add("tiny/bare", {"README.md": b"#"})
     error = refused("tiny/bare", ask=lambda repo, _: hub_module.config_file(repo))
-    assert (error.code, error.message) == ("not_found", "tiny/bare/config.json was not found in the repository")
+    assert (error.code, error.message) == (
+        "not_found",
+        "tiny/bare/config.json was not found in the repository",
+    )
 
 
 def test_no_room_in_the_cache(hub: FakeHub, cache: Any) -> None:
@@ -282,5 +291,3 @@ def test_no_room_in_the_cache(hub: FakeHub, cache: Any) -> None:
     cache.write_text("a file where a folder should be")
     hub.add("tiny/ok", ONE)
     assert refused("tiny/ok", ask=lambda repo, _: download(repo)).code == "cache"
-
-

@@ -1,0 +1,85 @@
+"""Where a file is cut into blocks: every one with the parts of tensors that lie in it, and every element whole.
+
+Tensors of several dtypes may lie in one file, and its data may start at any byte, so no fixed step would do: a block that
+would end inside an element ends after it. Otherwise blocks end at multiples of their size, where the system's large pages
+do, so that a block takes a handful of page faults and not a hundred.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from atlas.checkpoint.header import Header, Tensor
+from atlas.dtypes import BITS
+
+BLOCK_BYTES = 16 * 2**20
+"""What one thread has in memory: it is read in a hundredth of a second, a hundred times as long as it takes to get it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of a tensor lies in a block.
+
+    Attributes:
+        start: how many elements of the tensor lie before it.
+        begin, end: its bytes, counted from the block's begin.
+    """
+
+    tensor: Tensor
+    start: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Bytes of a file, from `begin` to `end`."""
+
+    begin: int
+    end: int
+    parts: tuple[Part, ...]
+
+
+def element_bytes(dtype: str) -> int:
+    """The bytes of one element; of types narrower than a byte, one byte."""
+    return max(1, BITS[dtype] // 8)
+
+
+def readable(header: Header) -> list[Tensor]:
+    """The tensors with values, as far as the header can be trusted.
+
+    One that overlaps the tensor before it, or whose offsets contradict its shape, is an `offsets` finding already, and what
+    its values are nobody knows.
+    """
+    found: list[Tensor] = []
+    end = 0
+    for tensor in header.tensors.values():
+        size = tensor.end - tensor.begin
+        if tensor.begin >= end and size > 0 and math.prod(tensor.shape) * BITS[tensor.dtype] == 8 * size:
+            found.append(tensor)
+            end = tensor.end
+    return found
+
+
+def cut(header: Header, begin: int = 0, size: int = BLOCK_BYTES) -> Iterator[Block]:
+    """The blocks of a file from some byte on, up to the end of the file as it was found."""
+    data, tensors, stop = header.data_start, readable(header), header.file_bytes
+    i = 0
+    while begin < stop:
+        end = min((begin // size + 1) * size, stop)
+        parts = []
+        while i < len(tensors) and data + tensors[i].begin < end:
+            tensor = tensors[i]
+            first, unit = data + tensor.begin, element_bytes(tensor.dtype)
+            if end < data + tensor.end:
+                end = min(end + (first - end) % unit, stop)
+            low, high = max(begin, first), min(end, data + tensor.end)
+            if whole := (high - low) // unit * unit:
+                parts.append(Part(tensor, (low - first) // unit, low - begin, low - begin + whole))
+            if data + tensor.end > end:
+                break
+            i += 1
+        yield Block(begin, end, tuple(parts))
+        begin = end

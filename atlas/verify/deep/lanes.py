@@ -1,0 +1,136 @@
+"""What is read in order: a file, for its values and its hash in one pass, or two tensors that should be equal.
+
+The values of blocks may be looked at in any order, and a hash may not be computed so. Where two threads share a file, one
+looks at the values of the next block while the other's goes into the hash, and then waits for its turn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from atlas.checkpoint.header import Header, Tensor
+from atlas.errors import CheckpointError
+from atlas.verify.deep.blocks import BLOCK_BYTES, Block, Part, cut, element_bytes
+from atlas.verify.deep.crew import MOST_THREADS, Job
+from atlas.verify.deep.mapped import Source
+from atlas.verify.deep.patterns import PATTERNS
+from atlas.verify.deep.values import Bytes, Values, differing, look
+
+HASHING_THREADS = 2
+"""In one file: the hash takes several times as long as the values, so a third thread would only wait."""
+
+
+class FileLane:
+    """One file.
+
+    Args:
+        algorithm: of the hash, `sha256` or `md5`; None where none is wanted, and then only the data is read.
+
+    Attributes:
+        values: tensor -> what its values are, as far as they could be read.
+        error: why the file could not be read to its end.
+    """
+
+    def __init__(self, source: Source, header: Header, algorithm: str | None) -> None:
+        self.source = source
+        self.header = header
+        self.most = HASHING_THREADS if algorithm else MOST_THREADS
+        self.values: dict[str, Values] = defaultdict(Values)
+        self.error: CheckpointError | None = None
+        self.bytes = header.file_bytes - (0 if algorithm else header.data_start)
+        self._hash: Any = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
+        self._blocks = enumerate(cut(header, 0 if algorithm else header.data_start))
+        self._turn = 0
+        self._changed = threading.Condition()
+
+    @property
+    def digest(self) -> str | None:
+        """The hash, in hexadecimal digits; None where there is none, or the file could not be read to its end."""
+        return None if self._hash is None or self.error else self._hash.hexdigest()
+
+    def take(self) -> Job | None:
+        i, block = next(self._blocks, (0, None))
+        return None if block is None or self.error else partial(self._read, i, block)
+
+    def _read(self, i: int, block: Block, stop: threading.Event) -> int:
+        try:
+            with self.source.block(block.begin, block.end) as data:
+                found = [(part.tensor.name, _look(part, data)) for part in block.parts]
+                if self._hash is not None:
+                    self._hash_in_turn(i, data, stop)
+        except CheckpointError as error:
+            with self._changed:
+                self.error = self.error or error.with_traceback(None)  # which holds the block
+                self._changed.notify_all()
+            return 0
+        with self._changed:
+            for name, values in found:
+                self.values[name] |= values
+        return block.end - block.begin
+
+    def _hash_in_turn(self, i: int, data: Bytes, stop: threading.Event) -> None:
+        with self._changed:
+            while self._turn != i:
+                if stop.is_set() or self.error:
+                    return
+                self._changed.wait(0.1)
+        self._hash.update(data)
+        with self._changed:
+            self._turn += 1
+            self._changed.notify_all()
+
+
+def _look(part: Part, block: Bytes) -> Values:
+    return look(block[part.begin : part.end], PATTERNS[part.tensor.dtype], part.start)
+
+
+Side = tuple[Source, int]
+"""A file, and where in it a tensor begins."""
+
+
+class PairLane:
+    """Two tensors of one dtype and shape, bit by bit.
+
+    Attributes:
+        differing: in how many elements they differ.
+        first: the first of these; None where they are equal.
+        error: why one of them could not be read.
+    """
+
+    most = MOST_THREADS
+
+    def __init__(self, copy: Side, original: Side, tensor: Tensor) -> None:
+        self.differing = 0
+        self.first: int | None = None
+        self.error: CheckpointError | None = None
+        self._sides = (copy, original)
+        self._size = tensor.end - tensor.begin
+        self._element_bytes = element_bytes(tensor.dtype)
+        self._offsets: Iterator[int] = iter(range(0, self._size, BLOCK_BYTES // 2))
+        self._changed = threading.Lock()
+        self.bytes = 2 * self._size
+
+    def take(self) -> Job | None:
+        offset = next(self._offsets, None)
+        return None if offset is None or self.error else partial(self._compare, offset)
+
+    def _compare(self, offset: int, stop: threading.Event) -> int:
+        size = min(BLOCK_BYTES // 2, self._size - offset)
+        (a, a_begin), (b, b_begin) = ((source, begin + offset) for source, begin in self._sides)
+        try:
+            with a.block(a_begin, a_begin + size) as ours, b.block(b_begin, b_begin + size) as theirs:
+                count, first = differing(ours, theirs, self._element_bytes)
+        except CheckpointError as error:
+            self.error = error.with_traceback(None)
+            return 0
+        if first is not None:
+            with self._changed:
+                self.differing += count
+                first += offset // self._element_bytes
+                self.first = first if self.first is None else min(first, self.first)
+        return 2 * size

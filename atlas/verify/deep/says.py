@@ -1,0 +1,127 @@
+"""What `--deep` finds, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from atlas.checkpoint.findings import Finding, note, said, unreadable, warning
+from atlas.checkpoint.header import Tensor
+from atlas.errors import CheckpointError
+from atlas.verify import words
+from atlas.verify.deep.recorded import Recorded
+from atlas.verify.deep.ties import Tie
+from atlas.verify.deep.values import Values
+
+_TITLES = {"md5": "MD5", "sha256": "SHA-256"}
+
+
+def not_read(file: str, error: CheckpointError) -> Finding:
+    """A file that could be read before, and not to its end."""
+    message = said(error.message, error.hint)
+    if error.code == "truncated":
+        return Finding(code="truncated", file=file, message=message)
+    return unreadable(code="header", file=file, message=message)
+
+
+def other_bytes(file: str, digest: str, recorded: Recorded) -> Finding:
+    """A hash that is not the recorded one."""
+    title = _TITLES[recorded.algorithm]
+    return Finding(
+        code="hash",
+        file=file,
+        expected=recorded.digest,
+        found=digest,
+        message=f"{file}: the {title} of the file is {digest[:12]}…, expected {recorded.digest[:12]}… as {recorded.who} has it: "
+        "these are not the bytes that were published; download it again",
+    )
+
+
+def nonfinite(file: str, tensor: Tensor, values: Values) -> Finding:
+    """A tensor with values that are no finite numbers."""
+    assert values.first is not None
+    kinds = [f"{count:,} {kind}" for count, kind in ((values.nan, "NaN"), (values.infinite, "Inf")) if count]
+    at = index(values.first, tensor.shape)
+    return Finding(
+        code="nonfinite",
+        tensor=tensor.name,
+        file=file,
+        expected=0,
+        found=at,
+        count=values.nan + values.infinite,
+        message=f"{tensor.name} in {file}: {' and '.join(kinds)} among {math.prod(tensor.shape):,} values, "
+        f"the first at {words.written(at)}",
+    )
+
+
+def index(position: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """The index of an element that so many others lie before, the last dimension counting fastest."""
+    found = []
+    for length in reversed(shape):
+        position, i = divmod(position, length)
+        found.append(i)
+    return tuple(reversed(found))
+
+
+def zeros(zero: Sequence[tuple[str, Tensor]], matrices: int) -> Iterator[Finding]:
+    """Matrices of zeros only: one finding for those that differ in their indices, and one where there is nothing else.
+
+    Args:
+        matrices: how many there are, zero or not.
+    """
+    if len(zero) == matrices > 1:
+        file, tensor = zero[0]
+        yield warning(
+            code="zero",
+            tensor=tensor.name,
+            file=file,
+            count=matrices,
+            message=f"all {matrices:,} matrices hold zeros only: the files have their size, and were never filled",
+        )
+        return
+    groups: dict[str, list[tuple[str, Tensor]]] = {}
+    for file, tensor in zero:
+        groups.setdefault(words.starred(tensor.name), []).append((file, tensor))
+    for group in groups.values():
+        file, tensor = group[0]
+        many = f" ({words.tensors(len(group))})" if len(group) > 1 else ""
+        yield warning(
+            code="zero",
+            tensor=tensor.name,
+            file=file,
+            count=len(group),
+            message=f"{words.together(tensor.name for _, tensor in group)}{many}, {words.written(tensor.shape)}: zeros only",
+        )
+
+
+def tied(tie: Tie, differing: int, first: int | None) -> Finding | None:
+    """Whether a copy is equal; None where it is, and belongs there.
+
+    Args:
+        differing: in how many elements they differ, by their bits.
+        first: the first of them, where they were compared.
+    """
+    (file, copy), _ = tie.places[0]
+    elements = sum(math.prod(place.shape) for (_, place), _ in tie.places)
+    if tie.dtypes[0] != tie.dtypes[1]:
+        differ = f"it is {tie.dtypes[0]}, and the other {tie.dtypes[1]}"
+    elif first is not None:
+        at = words.written(index(first, copy.shape))
+        differ = f"{differing:,} of {elements:,} differ, the first at {at}"
+    elif tie.redundant:
+        size = sum(place.end - place.begin for (_, place), _ in tie.places)
+        return note(
+            code="redundant",
+            tensor=tie.copy,
+            file=file,
+            message=f"{tie.copy} is stored, {size:,} bytes, although it is tied to {tie.original}: an equal copy, not counted",
+        )
+    else:
+        return None
+    return Finding(
+        code="tied",
+        tensor=tie.copy,
+        file=file,
+        message=f"{tie.copy} is stored with other values than {tie.original}, to which it is tied: {differ}; a loader keeps one "
+        "of them, so either is lost",
+    )

@@ -1,0 +1,106 @@
+"""What the values of a piece of data are: finite or not, and whether all are zero.
+
+Two maxima tell it, of the same words read as signed and as unsigned integers. A positive NaN or infinity is at least the
+infinity's pattern, which the signed maximum shows, since negative numbers are below all others there; a negative one shows
+in the unsigned maximum. All are zero where no word is above the sign bit alone, and none is above zero as a signed integer.
+
+A maximum of integers is a vector instruction, as `isfinite` of a 16-bit float is not: the first reads memory about as fast
+as it comes, the second finds a piece that fits the cache. Only a piece that has something in it is looked at again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atlas.verify.deep.patterns import Pattern
+
+Bytes = NDArray[np.uint8]
+
+PIECE_BYTES = 512 * 2**10
+"""Enough for the cost of a call to vanish, little enough for the second maximum to find it in the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What the values of a tensor are, or those of a part of it.
+
+    Attributes:
+        bytes: how much was looked at.
+        nan, infinite: how many elements are; of complex numbers, those with such a part.
+        first: where the first of them stands, counted in elements from the tensor's start.
+        zero: all are zero, positive or negative.
+    """
+
+    bytes: int = 0
+    nan: int = 0
+    infinite: int = 0
+    first: int | None = None
+    zero: bool = True
+
+    def __or__(self, other: Values) -> Values:
+        """Those of two parts, in any order."""
+        firsts = [first for first in (self.first, other.first) if first is not None]
+        return Values(
+            self.bytes + other.bytes,
+            self.nan + other.nan,
+            self.infinite + other.infinite,
+            min(firsts, default=None),
+            self.zero and other.zero,
+        )
+
+
+def look(data: Bytes, pattern: Pattern, start: int = 0) -> Values:
+    """Look at bytes that hold whole elements, little-endian and at any address.
+
+    Args:
+        start: how many elements of the tensor lie before them.
+    """
+    unsigned, signed = (data.view(f"<{kind}{pattern.word_bytes}") for kind in "ui")
+    step = PIECE_BYTES // pattern.word_bytes
+    sign, infinity, only_nan = pattern.sign, pattern.infinity, pattern.only_nan
+    found = Values(data.size, zero=pattern.zero)
+    for i in range(0, unsigned.size, step):
+        words = unsigned[i : i + step]
+        highest = int(np.maximum.reduce(words))
+        if infinity is not None:
+            positive = int(np.maximum.reduce(signed[i : i + step]))
+            strange = positive >= infinity or highest >= sign + infinity
+            zero = highest <= sign and positive <= 0
+        else:
+            strange = only_nan is not None and only_nan in words
+            zero = highest == 0
+        if strange or (found.zero and not zero):
+            found |= _count(words, pattern, start + i // pattern.words) if strange else Values(zero=False)
+    return found
+
+
+def _count(words: NDArray[Any], pattern: Pattern, start: int) -> Values:
+    """How many elements are no finite number, and the first."""
+    if pattern.infinity is None:
+        nan = strange = words == pattern.only_nan
+    else:
+        magnitudes = words & (pattern.sign - 1)
+        nan, strange = magnitudes >= pattern.nan, magnitudes >= pattern.infinity
+    if pattern.words > 1:
+        nan, strange = (parts.reshape(-1, pattern.words).any(axis=1) for parts in (nan, strange))
+    nans = int(np.count_nonzero(nan))
+    infinite = int(np.count_nonzero(strange)) - nans
+    return Values(nan=nans, infinite=infinite, first=start + int(strange.argmax()), zero=False)
+
+
+def differing(a: Bytes, b: Bytes, element_bytes: int) -> tuple[int, int | None]:
+    """How many elements of two equally long pieces differ in any bit, and the first of them."""
+    a, b = a.view(f"u{element_bytes}"), b.view(f"u{element_bytes}")
+    step = PIECE_BYTES // element_bytes
+    count, first = 0, None
+    for i in range(0, a.size, step):
+        ours, theirs = a[i : i + step], b[i : i + step]
+        if not np.array_equal(ours, theirs):
+            unequal = ours != theirs
+            count += int(np.count_nonzero(unequal))
+            first = i + int(unequal.argmax()) if first is None else first
+    return count, first

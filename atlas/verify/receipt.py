@@ -1,0 +1,64 @@
+"""A receipt: what was verified, when and by which version, as a file that later pages can point to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from atlas.errors import UsageError
+from atlas.verify.result import Verification
+from atlas.version import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What `--receipt` writes.
+
+    Attributes:
+        version: of the atlas.
+        written: UTC, ISO 8601.
+        checkpoint: what was verified: its model, convention, commit, files with sizes and hashes, and findings.
+    """
+
+    version: str
+    written: str
+    checkpoint: Verification
+
+
+def receipt(verification: Verification) -> Receipt:
+    """The receipt of a verification, as of now."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Receipt(__version__, now, verification)
+
+
+def read(path: Path) -> Receipt:
+    """A receipt from its file.
+
+    Raises:
+        UsageError: it cannot be read, or is no receipt.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(Receipt).validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"--receipt {path}: cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the document"
+        raise UsageError(
+            f"--receipt {path} is no receipt of `atlas verify`: {where}: {first['msg']}"
+        ) from None
+
+
+def rests_on(found: Receipt) -> str:
+    """The sentence a page rests its figures on instead of configured dimensions."""
+    it = found.checkpoint
+    commit = f" @ {it.source.revision[:12]}" if it.source.revision else ""
+    how = "headers and data" if it.deep else "headers"
+    verdict = {"verified": "everything as declared"}.get(it.verdict, f"verdict: {it.verdict}")
+    return (
+        f"Counted in a checkpoint: the {how} of {it.source.location}{commit} hold {it.parameters.found:,} parameters in "
+        f"{it.tensors.found:,} tensors, {verdict} (atlas {found.version}, {found.written})."
+    )

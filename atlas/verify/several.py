@@ -1,0 +1,58 @@
+"""Several checkpoints at once: checked concurrently, each told as soon as it is known, and none stops the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from atlas.errors import AtlasError, UsageError
+from atlas.verify.result import Failed, Refusal, Source, Verification
+
+AT_ONCE = 4
+"""Repositories checked at the same time; each has several requests under way."""
+
+Outcome = Verification | Failed
+
+
+def outcomes(repos: Sequence[str], check: Callable[[str], Verification]) -> Iterator[tuple[int, Outcome]]:
+    """(position, what became of it) of each repository, in the order in which they are done."""
+    with ThreadPoolExecutor(AT_ONCE) as workers:
+        asked: dict[Future[Outcome], int] = {
+            workers.submit(_one, repo, check): i for i, repo in enumerate(repos)
+        }
+        try:
+            for done in as_completed(asked):
+                yield asked[done], done.result()
+        finally:
+            for future in asked:
+                future.cancel()
+
+
+def _one(repo: str, check: Callable[[str], Verification]) -> Outcome:
+    try:
+        return check(repo)
+    except AtlasError as error:
+        refusal = Refusal(error.code, error.message, error.hint)
+        return Failed(Source("hub", repo, None), refusal, error.exit_code)
+
+
+def listed(path: Path) -> list[str]:
+    """The repositories of a file: one a line; empty lines and those that begin with # are left out.
+
+    Raises:
+        UsageError: it cannot be read, or lists none.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"--repos-from {path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--repos-from {path}: byte {error.start} is not UTF-8") from None
+    repos = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not repos:
+        raise UsageError(
+            f"--repos-from {path} lists no repository",
+            hint="write one id a line, such as meta-llama/Llama-3.2-1B",
+        )
+    return repos
