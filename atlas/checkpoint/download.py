@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from glob import escape
 from pathlib import Path
 
 from atlas.checkpoint import contents, index
-from atlas.checkpoint.hub import Refusals
-from atlas.checkpoint.patience import patiently
+from atlas.checkpoint.hub import Refusals, offline
 from atlas.checkpoint.remote import Repository
+from atlas.checkpoint.snapshot import complete
 from atlas.errors import CheckpointError
 from atlas.version import __version__
 
@@ -23,25 +22,27 @@ def download(repo: str, revision: str | None = None, *, progress: bool = True) -
         progress: draw huggingface_hub's bars on stderr, which it does whether or not that is a terminal.
 
     Raises:
-        HubError: access is refused, or the Hub cannot be reached.
+        HubError: access is refused, the Hub cannot be reached, or the download broke off.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]
 
     if not progress:
         disable_progress_bars()
+    snapshot = complete(repo, revision)
+    if snapshot is not None and offline():
+        return snapshot.path
     repository = Repository(repo, revision)
     wanted = [name for name in repository.files() if name.endswith(".json")] + _weights(repository)
-    fetch = partial(
-        snapshot_download,
-        repo,
-        revision=revision,
-        allow_patterns=[escape(name) for name in wanted],
-        library_name="open-model-atlas",
-        library_version=__version__,
-    )
     with Refusals(repo):
-        return Path(patiently(fetch))
+        folder = snapshot_download(
+            repo,
+            revision=revision,
+            allow_patterns=[escape(name) for name in wanted],
+            library_name="open-model-atlas",
+            library_version=__version__,
+        )
+    return Path(folder)
 
 
 def _weights(repository: Repository) -> list[str]:

@@ -105,6 +105,8 @@ def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
             code, hint = "not_found", "check the spelling; a private one needs a token (HF_TOKEN)"
         case errors.RevisionNotFoundError():
             message, code, hint = f"{repo}: no such revision", "not_found", "give a branch, a tag or a commit"
+        case errors.LocalEntryNotFoundError(__cause__=Exception() as cause) if not offline():
+            return _refusal(cause, repo, what)  # why the Hub did not give what the cache does not have
         case errors.OfflineModeIsEnabled() | errors.LocalEntryNotFoundError():
             return _unreachable(what, error)
         case errors.EntryNotFoundError():
@@ -145,8 +147,8 @@ def _refused(what: str, error: Any) -> HubError:
     status = _status(error)
     if status == 401:
         return HubError(
-            f"{what}: the Hub does not know the token in use (401)",
-            hint="check HF_TOKEN, or log in again with `hf auth login`",
+            f"{what}: the Hub asks for a token that it knows (401)",
+            hint="check HF_TOKEN, or log in with `hf auth login`",
             code="token",
         )
     if status == 403:
@@ -193,7 +195,6 @@ def _reason(error: Exception) -> str:
         "ReadError": "the connection was reset",
         "WriteError": "the connection was reset",
         "RemoteProtocolError": "the connection ended before the answer did",
-        "LocalEntryNotFoundError": "and the file is not in the local cache",
         "TooManyRedirects": "it redirects in circles",
     }
     return words.get(kind, kind)

@@ -17,7 +17,7 @@ from typing import Any
 from atlas.checkpoint.header import bytes_needed
 from atlas.checkpoint.hub import Refusals
 from atlas.checkpoint.patience import patiently
-from atlas.errors import CheckpointError, HubError
+from atlas.errors import HubError
 from atlas.version import __version__
 
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
@@ -41,15 +41,14 @@ class Reader:
         self._counting = threading.Lock()
         self._headers = build_hf_headers(library_name="open-model-atlas", library_version=__version__)
 
-    def whole(self, name: str, most: int) -> bytes:
+    def whole(self, name: str, file_bytes: int) -> bytes:
         """A small file.
 
         Raises:
-            CheckpointError: it is longer than `most`.
-            HubError: it could not be read.
+            HubError: it could not be read, or is not as long as it should be.
         """
         with Refusals(self.repo, name):
-            return patiently(partial(self._whole, name, most))
+            return patiently(partial(self._whole, name, file_bytes))
 
     def prefix(self, name: str, first: int, file_bytes: int) -> bytes:
         """The first bytes of a safetensors file, all of its header among them.
@@ -71,14 +70,9 @@ class Reader:
         with Refusals(self.repo, name):
             return patiently(partial(self._part, name, begin, end, file_bytes))
 
-    def _whole(self, name: str, most: int) -> bytes:
+    def _whole(self, name: str, file_bytes: int) -> bytes:
         with self._reply(name) as response:
-            data = _at_most(most, response.iter_bytes())
-        if len(data) > most:
-            raise CheckpointError(
-                f"{self.repo}/{name} is over {most:,} bytes long, which no such file is", code="config"
-            )
-        return data
+            return _exactly(file_bytes, response.iter_bytes(), f"{self.repo}/{name}")
 
     def _part(self, name: str, begin: int, end: int, file_bytes: int) -> bytes:
         where = f"{self.repo}/{name}"
@@ -90,12 +84,9 @@ class Reader:
                 raise HubError(
                     f"{where}: the listing says {file_bytes:,} bytes, but the server that has the file {size:,}",
                     hint="try again later: the two may have been asked at different times",
-                    code="range",
+                    code="transfer",
                 )
-            data = _at_most(end - begin, response.iter_raw())
-        if len(data) != end - begin:
-            raise HubError(f"{where}: {end - begin:,} bytes were asked for, {len(data):,} came", code="range")
-        return data
+            return _exactly(end - begin, response.iter_raw(), where)
 
     @contextmanager
     def _reply(self, name: str, headers: dict[str, str] | None = None) -> Iterator[Any]:
@@ -121,13 +112,20 @@ class Reader:
                 self.bytes_read += bytes_read
 
 
-def _at_most(most: int, pieces: Iterable[bytes]) -> bytes:
-    """The pieces together, or enough of them to see that they are more."""
+def _exactly(wanted: int, pieces: Iterable[bytes], where: str) -> bytes:
+    """The pieces together, which must come to so many bytes; of more, no more is read than shows it.
+
+    Raises:
+        HubError: they do not.
+    """
     data = bytearray()
     for piece in pieces:
         data += piece
-        if len(data) > most:
+        if len(data) > wanted:
             break
+    if len(data) != wanted:
+        came = "more" if len(data) > wanted else f"{len(data):,}"
+        raise HubError(f"{where}: {wanted:,} bytes were expected, {came} came", code="transfer")
     return bytes(data)
 
 
@@ -139,7 +137,8 @@ def _size_stated(response: Any, begin: int, end: int, where: str) -> int:
     """
     if response.headers.get("content-encoding", "identity") != "identity":
         raise HubError(
-            f"{where}: the server compresses ranges, which makes them ranges of something else", code="range"
+            f"{where}: the server compresses ranges, which makes them ranges of something else",
+            code="transfer",
         )
     if response.status_code == 206:
         stated = response.headers.get("content-range", "")
@@ -148,7 +147,7 @@ def _size_stated(response: Any, begin: int, end: int, where: str) -> int:
             raise HubError(
                 f"{where}: bytes {begin}-{end - 1} were asked for, the reply is of {stated or 'no stated range'!r}",
                 hint="a proxy or a mirror in between may be at fault: check HF_ENDPOINT",
-                code="range",
+                code="transfer",
             )
         return int(span[3])
     length = response.headers.get("content-length", "")
@@ -158,5 +157,5 @@ def _size_stated(response: Any, begin: int, end: int, where: str) -> int:
         f"{where}: the server ignores ranges and would send the whole file"
         f"{f', {int(length):,} bytes' if length.isdigit() else ''}; stopped before its first byte",
         hint="`--download` fetches the files, then verifies them",
-        code="range",
+        code="transfer",
     )

@@ -13,10 +13,10 @@ from functools import partial
 
 from atlas.checkpoint import contents
 from atlas.checkpoint.header import Examined, Fault, examine
-from atlas.checkpoint.hub import Refusals, endpoint, offline
+from atlas.checkpoint.hub import Refusals, endpoint
 from atlas.checkpoint.patience import patiently
 from atlas.checkpoint.ranges import Reader
-from atlas.checkpoint.snapshot import CONFIGS, Snapshot, cached
+from atlas.checkpoint.snapshot import CONFIGS, Snapshot, complete
 from atlas.checkpoint.store import MOST_TEXT_BYTES
 from atlas.checkpoint.workers import submit
 from atlas.errors import CheckpointError, HubError
@@ -36,20 +36,9 @@ def open_repository(repo: str, revision: str | None = None) -> Snapshot | Reposi
     Raises:
         HubError: there is no such repository or revision, access is refused, the Hub cannot be reached, or must not be.
     """
-    snapshot = cached(repo, revision)
-    lacking = snapshot.lacking() if snapshot else ()
-    if snapshot and not lacking:
+    snapshot = complete(repo, revision)
+    if snapshot is not None:
         return snapshot
-    if offline():
-        missing = f"without {', '.join(lacking[:3])}" + (
-            f" and {len(lacking) - 3:,} more" if len(lacking) > 3 else ""
-        )
-        raise HubError(
-            f"{repo} is {f'in the local cache {missing}' if snapshot else 'not in the local cache'}, "
-            "and HF_HUB_OFFLINE is set",
-            hint="unset it to ask the Hub",
-            code="offline",
-        )
     repository = Repository(repo, revision)
     repository.ask_ahead()
     return repository
@@ -71,7 +60,7 @@ class Repository:
 
     @property
     def requests(self) -> int:
-        """Requests sent so far."""
+        """Requests sent so far, of them one for the listing."""
         return 1 + self._reader.requests
 
     @property
@@ -119,23 +108,22 @@ class Repository:
         return submit(partial(self._examine, name))
 
     def _text(self, name: str) -> bytes:
-        if name not in self._sizes:
-            raise CheckpointError(
-                f"{self.location}/{name}: cannot be read: it is not in the repository", code="config"
-            )
-        return self._reader.whole(name, MOST_TEXT_BYTES)
+        file_bytes = self._sizes.get(name)
+        if file_bytes is None:
+            problem = "cannot be read: it is not in the repository"
+        elif file_bytes > MOST_TEXT_BYTES:
+            problem = f"it is {file_bytes:,} bytes long, which no such file is"
+        else:
+            return self._reader.whole(name, file_bytes)
+        raise CheckpointError(f"{self.location}/{name}: {problem}", code="config")
 
     def _examine(self, name: str) -> Examined:
         where, file_bytes = f"{self.location}/{name}", self._sizes.get(name)
         if file_bytes is None:
-            return Examined(
-                None, (Fault("header", f"{where}: the file cannot be read: it is not in the repository"),)
-            )
-        prefix = (
-            self._reader.prefix(name, self._first_bytes.get(name, _FIRST_BYTES), file_bytes)
-            if file_bytes
-            else b""
-        )
+            fault = Fault("header", f"{where}: the file cannot be read: it is not in the repository")
+            return Examined(None, (fault,))
+        first = self._first_bytes.get(name, _FIRST_BYTES)
+        prefix = self._reader.prefix(name, first, file_bytes) if file_bytes else b""
         return examine(prefix, file_bytes, where)
 
     def _abandon(self) -> None:
@@ -148,8 +136,8 @@ class Repository:
 def _first_bytes(sizes: Mapping[str, int], model: Collection[str]) -> dict[str, int]:
     """How many bytes of each weight file to ask for first, where an index lists what is in them.
 
-    Its lines are about as long as the entries of the headers, and a shard's share in them is about its share in the
-    weights. Twice that share held every header of eleven published checkpoints, so that none took a second request.
+    Its lines are two thirds as long as the entries of the headers, and a shard's share in them is about its share in the
+    weights. Twice that share held every header of ten published checkpoints, so that none took a second request.
     """
     listed = contents.index_of(sizes)
     if listed is None:

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from atlas.checkpoint import adapter, contents, index
-from atlas.checkpoint.hub import Refusals
+from atlas.checkpoint.hub import Refusals, offline
 from atlas.checkpoint.store import Folder
-from atlas.errors import CheckpointError
+from atlas.errors import CheckpointError, HubError
 
 CONFIGS = (*contents.CONFIGURATIONS, adapter.CONFIGURATION)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -40,6 +40,29 @@ class Snapshot(Folder):
                 return ()  # the index is there, and it is for the verifier to say what is wrong with it
         found = contents.series(contents.weights(there))
         return (*found.files, *found.absent) or ("model" + contents.SUFFIX,)
+
+
+def complete(repo: str, revision: str | None = None) -> Snapshot | None:
+    """The snapshot of a repository, if nothing is lacking.
+
+    Raises:
+        HubError: something is, and HF_HUB_OFFLINE forbids to ask for it.
+    """
+    snapshot = cached(repo, revision)
+    lacking = snapshot.lacking() if snapshot else ()
+    if snapshot and not lacking:
+        return snapshot
+    if offline():
+        more = f" and {len(lacking) - 3:,} more" if len(lacking) > 3 else ""
+        there = (
+            f"in the local cache without {', '.join(lacking[:3])}{more}"
+            if snapshot
+            else "not in the local cache"
+        )
+        raise HubError(
+            f"{repo} is {there}, and HF_HUB_OFFLINE is set", hint="unset it to ask the Hub", code="offline"
+        )
+    return None
 
 
 def cached(repo: str, revision: str | None = None) -> Snapshot | None:

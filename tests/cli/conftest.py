@@ -26,7 +26,7 @@ class Ran:
         return json.loads(self.out)
 
 
-def run(*arguments: str, **environment: str) -> Ran:
+def run(*arguments: str, cwd: Path = REPOSITORY, **environment: str) -> Ran:
     """`python -m atlas` with these arguments; nothing of the user's terminal or Hub settings leaks in."""
     kept = {
         name: value
@@ -36,7 +36,7 @@ def run(*arguments: str, **environment: str) -> Ran:
     done = subprocess.run(
         [sys.executable, "-m", "atlas", *arguments],
         env={**kept, "PYTHONPATH": str(REPOSITORY), **environment},
-        cwd=REPOSITORY,
+        cwd=cwd,
         capture_output=True,
         text=True,
         timeout=120,

@@ -68,6 +68,8 @@ def test_the_table_goes_to_stdout_and_is_plain_in_a_pipe(command: list[str]) -> 
         "memory",
         "flops",
         "diff",
+        "verify",
+        "run",
         "specs check",
         "specs import",
         "evidence check",

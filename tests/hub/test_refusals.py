@@ -196,7 +196,7 @@ def test_what_does_not_pass_is_not_asked_again(hub: FakeHub, status: int) -> Non
         ("unstated", "the reply is of 'no stated range'"),
         ("grown", "the listing says 10,000,000,000 bytes, but the server that has the file 10,000,000,001"),
         ("gzip", "the server compresses ranges"),
-        ("short", "40,000 bytes were asked for, 39,999 came"),
+        ("short", "40,000 bytes were expected, 39,999 came"),
     ],
 )
 @pytest.mark.parametrize("redirects", [False, True])
@@ -207,7 +207,7 @@ def test_a_wrong_range(hub: FakeHub, fault: str, said: str, redirects: bool) -> 
     )
     hub.faults["cdn/" * redirects + "model.safetensors"] = repeat(fault)
     error = refused("tiny/wrong")
-    assert error.code == "range"
+    assert error.code == "transfer"
     assert said in error.message
     assert sum(asked.sent for asked in hub.asked) < 10**8
 
@@ -215,7 +215,7 @@ def test_a_wrong_range(hub: FakeHub, fault: str, said: str, redirects: bool) -> 
 def test_a_size_that_changes_between_two_ranges(hub: FakeHub) -> None:
     hub.add("tiny/grows", {"config.json": CONFIG, "model.safetensors": safetensors(["a"], metadata=100_000)})
     hub.faults["cdn/model.safetensors"] = ["sound", "grown"]
-    assert refused("tiny/grows").code == "range"
+    assert refused("tiny/grows").code == "transfer"
 
 
 def test_the_whole_of_a_short_file_is_a_range_too(hub: FakeHub) -> None:
@@ -239,7 +239,7 @@ def test_another_server_than_a_hub(hub: FakeHub, fault: str) -> None:
 def test_a_page_in_place_of_weights(hub: FakeHub) -> None:
     hub.add("tiny/ok", ONE)
     hub.faults["model.safetensors"] = ["web page"]
-    assert refused("tiny/ok").code == "range"
+    assert refused("tiny/ok").code == "transfer"
 
 
 def test_redirects_in_a_circle(hub: FakeHub) -> None:
@@ -284,6 +284,18 @@ def test_a_file_that_is_not_there(hub: FakeHub) -> None:
         "not_found",
         "tiny/bare/config.json was not found in the repository",
     )
+
+
+@pytest.mark.parametrize("down", [True, False])
+def test_a_file_of_a_hub_that_is_down(hub: FakeHub, monkeypatch: pytest.MonkeyPatch, down: bool) -> None:
+    if down:
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", "http://127.0.0.1:9/{repo_id}/{revision}/{filename}"
+        )
+    hub.faults["config.json"] = repeat(503)
+    error = refused("tiny/ok", ask=lambda repo, _: hub_module.config_file(repo))
+    assert error.code == "network"
+    assert ("could not be reached" if down else "answered 503") in error.message
 
 
 def test_no_room_in_the_cache(hub: FakeHub, cache: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from atlas.checkpoint import contents
@@ -16,7 +16,7 @@ from atlas.verify.deep import says
 from atlas.verify.deep.crew import Crew, threads_of_use
 from atlas.verify.deep.lanes import FileLane, PairLane
 from atlas.verify.deep.mapped import Source, surviving
-from atlas.verify.deep.recorded import recorded
+from atlas.verify.deep.recorded import Recorded, recorded
 from atlas.verify.deep.ties import Place, Tie, ties
 from atlas.verify.deep.values import Values
 
@@ -31,7 +31,7 @@ class Deep:
     Attributes:
         findings: `nonfinite`, `zero`, `hash`; `tied` or `redundant` of a pair; a file that could not be read to its end.
         compared: the copies of which it is known by now whether they are equal.
-        hashes: file -> its hash, of each that was hashed.
+        hashes: file -> its SHA-256, of each of which that was computed.
         checked: the files whose hash was recorded.
     """
 
@@ -73,57 +73,52 @@ def check(
             f"{store.location}: --deep reads the data, which is on the Hub",
             hint="fetch it, with --download",
         )
-    beside = {name: size for name, size in store.files().items() if _is_small(name, size)}
-    known, findings = recorded(store, [*inventory.headers, *beside])
-    files: dict[str, FileLane] = {}
-    for file, header in inventory.headers.items():
-        algorithm = known[file].algorithm if file in known else "sha256" if hash_all else None
-        if header.file_bytes < header.data_start + header.data_bytes:
-            algorithm = None  # of a truncated file no hash is right, and that is told already
-        files[file] = FileLane(_source(store, file), header, algorithm)
-    for file in known.keys() - files.keys():
-        only_bytes = Header({}, {}, 0, 0, beside[file] or 0)
-        files[file] = FileLane(_source(store, file), only_bytes, known[file].algorithm)
+    files, known, findings = _files(store, inventory, hash_all)
     pairs = [(tie, _lanes(tie, files)) for tie in (ties(case) if case else ())]
-
-    lanes: list[FileLane | PairLane] = [
-        *files.values(),
-        *(lane for _, compared in pairs for lane in compared),
-    ]
+    compared = [lane for _, pair in pairs for lane in pair]
+    lanes: list[FileLane | PairLane] = [*files.values(), *compared]
     total = sum(lane.bytes for lane in lanes)
     crew = Crew(lanes, lambda done: told("reading the data", done, total) if told else None)
     with surviving():
         bytes_read = crew.run(threads or threads_of_use())
-
-    for file, lane in files.items():
-        if lane.error is not None:
-            findings.append(says.not_read(file, lane.error))
-        if lane.digest is not None and file in known and lane.digest != known[file].digest:
-            findings.append(says.other_bytes(file, lane.digest, known[file]))
-    findings += _of_values(files)
-    sure = [(tie, compared) for tie, compared in pairs if not any(lane.error for lane in compared)]
-    for tie, compared in sure:
-        first = next((lane.first for lane in compared if lane.first is not None), None)
-        found = says.tied(tie, sum(lane.differing for lane in compared), first)
-        if found is not None:
-            findings.append(found)
+    sure = [(tie, pair) for tie, pair in pairs if not any(lane.error for lane in pair)]
     return Deep(
-        findings=tuple(findings),
+        findings=(*findings, *_of_files(files, known), *_of_values(files), *_of_pairs(sure)),
         compared=frozenset(tie.copy for tie, _ in sure),
-        hashes={file: lane.digest for file, lane in files.items() if lane.digest is not None},
+        hashes={file: digest for file, lane in files.items() if (digest := lane.digest("sha256"))},
         checked=frozenset(known),
         bytes_read=bytes_read,
     )
 
 
-def _is_small(name: str, size: int | None) -> bool:
-    """Whether a file lies beside the weights, of which a hash may be recorded too: a tokenizer, a configuration."""
+def _files(
+    store: Folder, inventory: Inventory, hash_all: bool
+) -> tuple[dict[str, FileLane], dict[str, Recorded], list[Finding]]:
+    """What to read, the recorded hashes, and what is wrong with these.
+
+    That is the model's weight files, and what lies beside them if a hash of it is recorded.
+    """
+    beside = {
+        name: size for name, size in store.files().items() if size is not None and _is_small(name, size)
+    }
+    known, findings = recorded(store, [*inventory.headers, *beside])
+    plain = {file: Header({}, {}, 0, 0, beside[file]) for file in known if file in beside}
+    files = {}
+    for file, header in {**inventory.headers, **plain}.items():
+        algorithms = {"sha256"} if hash_all else set()
+        if file in known:
+            algorithms.add(known[file].algorithm)
+        if header.file_bytes < header.data_start + header.data_bytes:
+            algorithms.clear()  # of a truncated file no hash is right, and that is told already
+        source = Source(store.path / file, f"{store.location}/{file}")
+        files[file] = FileLane(source, header, algorithms)
+    return files, known, findings
+
+
+def _is_small(name: str, size: int) -> bool:
+    """Whether a file is what lies beside weights: a tokenizer, a configuration."""
     weights = name.endswith(contents.SUFFIX) or contents.other_weights([name])
-    return size is not None and size <= MOST_TEXT_BYTES and not weights
-
-
-def _source(store: Folder, file: str) -> Source:
-    return Source(store.path / file, f"{store.location}/{file}")
+    return size <= MOST_TEXT_BYTES and not weights
 
 
 def _lanes(tie: Tie, files: Mapping[str, FileLane]) -> list[PairLane]:
@@ -137,6 +132,16 @@ def _side(files: Mapping[str, FileLane], place: Place) -> tuple[Source, int]:
     """A tensor's file, and where in it the tensor begins."""
     file, tensor = place
     return files[file].source, files[file].header.data_start + tensor.begin
+
+
+def _of_files(files: Mapping[str, FileLane], known: Mapping[str, Recorded]) -> Iterator[Finding]:
+    """What there is to say of whole files."""
+    for file, lane in files.items():
+        if lane.error is not None:
+            yield says.not_read(file, lane.error)
+        digest = lane.digest(known[file].algorithm) if file in known else None
+        if digest is not None and digest != known[file].digest:
+            yield says.other_bytes(file, digest, known[file])
 
 
 def _of_values(files: Mapping[str, FileLane]) -> Iterator[Finding]:
@@ -153,3 +158,12 @@ def _of_values(files: Mapping[str, FileLane]) -> Iterator[Finding]:
                 if values.zero and values.bytes == tensor.end - tensor.begin:
                     zero.append((file, tensor))
     yield from says.zeros(zero, matrices)
+
+
+def _of_pairs(pairs: Iterable[tuple[Tie, Sequence[PairLane]]]) -> Iterator[Finding]:
+    """What there is to say of tied matrices, of which all could be read."""
+    for tie, lanes in pairs:
+        first = next((lane.first for lane in lanes if lane.first is not None), None)
+        found = says.tied(tie, sum(lane.differing for lane in lanes), first)
+        if found is not None:
+            yield found

@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
-from typing import Any
 
 from atlas.checkpoint.header import Header, Tensor
 from atlas.errors import CheckpointError
@@ -29,29 +28,30 @@ class FileLane:
     """One file.
 
     Args:
-        algorithm: of the hash, `sha256` or `md5`; None where none is wanted, and then only the data is read.
+        algorithms: of the hashes, `sha256` and `md5`; where none is wanted, only the data is read.
 
     Attributes:
+        bytes: how much there is to read.
         values: tensor -> what its values are, as far as they could be read.
         error: why the file could not be read to its end.
     """
 
-    def __init__(self, source: Source, header: Header, algorithm: str | None) -> None:
+    def __init__(self, source: Source, header: Header, algorithms: Collection[str]) -> None:
         self.source = source
         self.header = header
-        self.most = HASHING_THREADS if algorithm else MOST_THREADS
+        self.most = HASHING_THREADS if algorithms else MOST_THREADS
         self.values: dict[str, Values] = defaultdict(Values)
         self.error: CheckpointError | None = None
-        self.bytes = header.file_bytes - (0 if algorithm else header.data_start)
-        self._hash: Any = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
-        self._blocks = enumerate(cut(header, 0 if algorithm else header.data_start))
+        begin = 0 if algorithms else header.data_start
+        self.bytes = header.file_bytes - begin
+        self._hashes = {name: hashlib.new(name, usedforsecurity=False) for name in algorithms}
+        self._blocks = enumerate(cut(header, begin))
         self._turn = 0
         self._changed = threading.Condition()
 
-    @property
-    def digest(self) -> str | None:
-        """The hash, in hexadecimal digits; None where there is none, or the file could not be read to its end."""
-        return None if self._hash is None or self.error else self._hash.hexdigest()
+    def digest(self, algorithm: str) -> str | None:
+        """A hash in hexadecimal digits; None where it was not wanted, or the file could not be read to its end."""
+        return self._hashes[algorithm].hexdigest() if algorithm in self._hashes and not self.error else None
 
     def take(self) -> Job | None:
         i, block = next(self._blocks, (0, None))
@@ -61,7 +61,7 @@ class FileLane:
         try:
             with self.source.block(block.begin, block.end) as data:
                 found = [(part.tensor.name, _look(part, data)) for part in block.parts]
-                if self._hash is not None:
+                if self._hashes:
                     self._hash_in_turn(i, data, stop)
         except CheckpointError as error:
             with self._changed:
@@ -79,7 +79,8 @@ class FileLane:
                 if stop.is_set() or self.error:
                     return
                 self._changed.wait(0.1)
-        self._hash.update(data)
+        for running in self._hashes.values():
+            running.update(data.data)
         with self._changed:
             self._turn += 1
             self._changed.notify_all()

@@ -1,0 +1,175 @@
+"""`atlas verify` of several repositories, receipts, and the catalogue beside a configuration, over HTTP on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hub.fake_hub import FakeHub, File
+from tests.verify.checkpoints import CONFIG, dump, hub, save
+
+from .conftest import Ran, run
+from .readme_checkpoints import LLAMA_3_2_1B
+
+
+def files(folder: Path) -> dict[str, File]:
+    """A small checkpoint's files as a repository holds them."""
+    return {path.name: File(path.read_bytes()) for path in folder.iterdir()}
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[FakeHub]:
+    with FakeHub() as made:
+        made.add("tiny/good", files(save(tmp_path / "good", hub())))
+        broken = hub()
+        del broken["lm_head.weight"]
+        made.add("tiny/broken", files(save(tmp_path / "broken", broken)))
+        yield made
+
+
+def verify(fake: FakeHub, home: Path, *arguments: str) -> Ran:
+    return run("verify", *arguments, HF_ENDPOINT=fake.url, HF_HOME=str(home / "hf"))
+
+
+def test_many_are_told_one_line_each_and_the_highest_exit_code_wins(fake: FakeHub, tmp_path: Path) -> None:
+    listed = tmp_path / "repos.txt"
+    listed.write_text("# what we ship\ntiny/broken\n\ntiny/nowhere\n")
+    ran = verify(fake, tmp_path, "--repo", "tiny/good", "--repos-from", str(listed))
+    assert ran.code == 2
+    lines = {line.partition(":")[0] + line.partition("tiny/")[2][:4]: line for line in ran.out.splitlines()}
+    assert set(lines) == {"verifiedgood", "differsbrok", "unreadablenowh"}
+    assert "1 tied" in lines["differsbrok"]
+    found = verify(fake, tmp_path, "--repo", "tiny/good", "--repos-from", str(listed), "--json").json[
+        "checkpoints"
+    ]
+    assert [each["source"]["location"] for each in found] == ["tiny/good", "tiny/broken", "tiny/nowhere"]
+    assert found[2]["error"]["code"] == "not_found"
+    assert verify(fake, tmp_path, "--repo", "tiny/good", "--repo", "tiny/broken").code == 1
+
+
+def test_the_commit_is_resolved_and_shown(fake: FakeHub, tmp_path: Path) -> None:
+    ran = verify(fake, tmp_path, "--repo", "tiny/good", "--json")
+    assert ran.code == 0
+    assert ran.json["source"]["kind"] == "hub"
+    commit = ran.json["source"]["revision"]
+    assert commit[:12] in verify(fake, tmp_path, "--repo", "tiny/good").out
+    assert verify(fake, tmp_path, "--repo", "tiny/good", "--revision", commit).code == 0
+    assert verify(fake, tmp_path, "--repo", "tiny/good", "--revision", "no-such-branch").code == 2
+
+
+def test_download_fetches_then_verifies_and_the_cache_serves_offline(fake: FakeHub, tmp_path: Path) -> None:
+    assert (
+        verify(fake, tmp_path, "--repo", "tiny/good", "--download", "--json").json["source"]["kind"]
+        == "cache"
+    )
+    offline = run("verify", "--repo", "tiny/good", "--json", HF_HOME=str(tmp_path / "hf"), HF_HUB_OFFLINE="1")
+    assert (offline.code, offline.json["source"]["kind"]) == (0, "cache")
+    assert run("verify", "--repo", "tiny/broken", HF_HOME=str(tmp_path / "hf"), HF_HUB_OFFLINE="1").code == 2
+
+
+def test_a_receipt_holds_what_was_verified_and_a_page_rests_on_it(fake: FakeHub, tmp_path: Path) -> None:
+    receipt = tmp_path / "receipt.json"
+    assert verify(fake, tmp_path, "--repo", "tiny/good", "--receipt", str(receipt)).code == 0
+    written = json.loads(receipt.read_text())
+    (file,) = written["checkpoint"]["files"]
+    good = tmp_path / "good" / "model.safetensors"
+    assert (file["name"], file["bytes"]) == ("model.safetensors", good.stat().st_size)
+    assert written["checkpoint"]["source"]["revision"]
+    page = run("explain", str(tmp_path / "good"), "output", "--receipt", str(receipt))
+    assert "Counted in a checkpoint" in page.out
+    assert "no checkpoint" not in page.out
+    other = run("explain", "llama3.1-8b", "--receipt", str(receipt))
+    assert (other.code, "8,030,261,248" in other.err) == (2, True)
+    receipt.write_text('{"version": "0"}')
+    assert run("explain", "llama3.1-8b", "--receipt", str(receipt)).code == 2
+
+
+def test_a_deep_receipt_has_the_hash_of_every_file(tmp_path: Path) -> None:
+    pytest.importorskip("numpy", reason="--deep reads with NumPy")
+    import hashlib
+
+    folder = save(tmp_path / "c", hub())
+    receipt = tmp_path / "receipt.json"
+    assert run("verify", str(folder), "--deep", "--receipt", str(receipt)).code == 0  # zeros are a warning
+    expected = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    assert json.loads(receipt.read_text())["checkpoint"]["files"][0]["sha256"] == expected
+
+
+def stale(**changes: Any) -> dict[str, Any]:
+    return LLAMA_3_2_1B | {"rope_scaling": SCALED} | changes
+
+
+SCALED = {
+    "rope_type": "llama3",
+    "factor": 32.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+
+
+@pytest.mark.parametrize(
+    ("config", "severity", "words"),
+    [
+        (stale(), None, ""),
+        (
+            stale(rope_scaling=SCALED | {"factor": 8.0}),
+            "warning",
+            "rope_scaling.factor is 8.0, there it is 32.0",
+        ),
+        (stale(num_hidden_layers=15), "error", "num_hidden_layers is 15, there it is 16"),
+    ],
+)
+def test_a_catalogued_repository_is_held_against_the_catalogue_as_well(
+    config: dict[str, Any], severity: str | None, words: str, tmp_path: Path
+) -> None:
+    tensors = hub(config)
+    with FakeHub() as fake:
+        from tests.verify.checkpoints import write
+
+        dump(tmp_path / "config.json", config)
+        write(tmp_path / "model.safetensors", tensors)
+        with (tmp_path / "model.safetensors").open("rb") as weights:
+            head = weights.read(100_000)
+        size = (tmp_path / "model.safetensors").stat().st_size
+        length = 8 + int.from_bytes(head[:8], "little")
+        held = {
+            "config.json": File((tmp_path / "config.json").read_bytes()),
+            "model.safetensors": File(head[:length], size),
+        }
+        fake.add("meta-llama/Llama-3.2-1B", held)
+        ran = verify(fake, tmp_path, "--repo", "meta-llama/Llama-3.2-1B", "--json")
+    found = [f for f in ran.json["findings"] if f["code"] == "config"]
+    if severity is None:
+        assert (ran.code, found) == (0, [])
+    else:
+        assert found[0]["severity"] == severity
+        assert words in found[0]["message"]
+        assert ran.code == (1 if severity == "error" else 0)
+
+
+def test_every_document_validates(fake: FakeHub, tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="the schema check needs jsonschema")
+    schema = run("schema", "verify").json
+    for repos in (["tiny/good"], ["tiny/broken"], ["tiny/good", "tiny/broken", "tiny/nowhere"]):
+        asked = [word for repo in repos for word in ("--repo", repo)]
+        jsonschema.validate(verify(fake, tmp_path, *asked, "--json").json, schema)
+
+
+def test_misuse_of_verify_is_refused(tmp_path: Path) -> None:
+    folder = str(save(tmp_path / "c", hub(), config=CONFIG))
+    for arguments in (
+        [],
+        [folder, "--repo", "a/b"],
+        [folder, "--revision", "main"],
+        [folder, "--ignore", "bogus"],
+        ["--repo", "a/b", "--repo", "c/d", "--receipt", "r.json"],
+        ["--repos-from", "no-such-file"],
+        [str(tmp_path / "nothing")],
+    ):
+        ran = run("verify", *arguments)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), arguments
