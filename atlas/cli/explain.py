@@ -26,7 +26,7 @@ def explain(
     node: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NODE]", help="A component (output, attention.wq) or an activation (logits, scores)."
+            metavar="NODE", help="A component (output, attention.wq) or an activation (logits, scores)."
         ),
     ] = None,
     source: Annotated[

@@ -26,7 +26,7 @@ def run(
     model: Annotated[
         str | None,
         typer.Argument(
-            metavar="[MODEL]", help=f"A model, or a checkpoint's folder; {DEFAULT} where none is given."
+            metavar="MODEL", help=f"A model, or a checkpoint's folder; {DEFAULT} where none is given."
         ),
     ] = None,
     prompt: Annotated[

@@ -49,7 +49,7 @@ def import_(
 
 def check(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="A folder of your own; the atlas's by default.")
+        Path | None, typer.Argument(metavar="DIR", help="A folder of your own; the atlas's by default.")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -24,7 +24,7 @@ def verify(
     ctx: typer.Context,
     path: Annotated[
         Path | None,
-        typer.Argument(metavar="[PATH]", help="A checkpoint's folder, its index, or a weight file."),
+        typer.Argument(metavar="PATH", help="A checkpoint's folder, its index, or a weight file."),
     ] = None,
     repo: Annotated[
         list[str] | None,
@@ -80,7 +80,7 @@ def verify(
     from atlas.verify import receipt as receipts
     from atlas.verify import verify as verified
     from atlas.verify.result import Several, Verification
-    from atlas.verify.several import listed, outcomes
+    from atlas.verify.several import AT_ONCE, listed, outcomes
 
     repos = [*(repo or []), *(listed(repos_from) if repos_from else [])]
     if path is None and not repos:
@@ -129,7 +129,7 @@ def verify(
             show.show(result)
         raise typer.Exit(result.exit_code)
     found = {}
-    for at, outcome in outcomes(repos, checked):
+    for at, outcome in outcomes(repos, checked, at_once=1 if deep else AT_ONCE):
         found[at] = outcome
         if not json:
             show.line(outcome)
