@@ -1,12 +1,12 @@
 """Reading every header of a checkpoint on the Hub: the atlas against `huggingface_hub.get_safetensors_metadata`.
 
-    python benchmarks/remote_headers.py [--rounds 7] [--latency 0.05] [--redirects]
+    python benchmarks/remote_headers.py [--rounds 7] [--latency 0.05] [--handshake 0] [--redirects]
 
-Both ask the same server on loopback, which waits before each answer and before it reads from a new connection. It serves
-two checkpoints whose headers have the names and shapes of Llama 3.1 8B in 4 shards and 405B in 191; the weights are zeros
-that nobody should ask for. Each round runs one after the other, with an empty cache and new connections; what is given is
-the median of the rounds' ratios, and beside it requests and bytes of bodies as the server counts them. Imports are done
-before.
+Both ask the same server on loopback, in a process of its own, which waits before each answer and, with --handshake, before
+it reads from a new connection. It serves two checkpoints with the names and shapes of Llama 3.1 8B in 4 shards and 405B in
+191; their weights are zeros that nobody should ask for. The atlas reads listing, configuration, index and headers, and
+checks them. In each round the two run one after the other, with an empty cache, new connections and imports done; given are
+the median of the rounds' ratios, and requests, bytes of bodies and connections as the server counts them.
 """
 
 from __future__ import annotations
@@ -156,13 +156,11 @@ def main() -> None:
             tuple(statistics.median(column) for column in zip(*side, strict=True))
             for side in zip(*rounds, strict=True)
         )
-        print(
-            f"{name:>5}: {ratio:.1f} × faster, {ours[2] / theirs[2]:.2f} of the bytes, {ours[1] / theirs[1]:.2f} of the requests"
-        )
+        less = f"{ours[2] / theirs[2]:.2f} of the bytes, {ours[1] / theirs[1]:.2f} of the requests"
+        print(f"{name:>5}: {ratio:.1f} × faster, {less}")
         for what, (seconds, requests, sent, connections) in (("atlas", ours), ("huggingface_hub", theirs)):
-            print(
-                f"       {what:16} {seconds * 1000:7.0f} ms {requests:5.0f} requests {sent:12,.0f} bytes {connections:4.0f} connections"
-            )
+            counts = f"{requests:5.0f} requests {sent:12,.0f} bytes {connections:4.0f} connections"
+            print(f"       {what:16} {seconds * 1000:7.0f} ms {counts}")
     wire.send(False)
 
 

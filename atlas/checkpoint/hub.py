@@ -8,6 +8,7 @@ connection.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,15 @@ def file(repo: str, path: str, *, revision: str | None = None) -> Path:
     Raises:
         HubError: as `config_file`.
     """
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
+
+    from atlas.checkpoint.patience import patiently
 
     with Refusals(repo, path):
         found = try_to_load_from_cache(repo, path, revision=revision)
         if not isinstance(found, str):
+            # Where the Hub is down, hf_hub_download says so after half a minute and five warnings.
+            patiently(partial(get_hf_file_metadata, hf_hub_url(repo, path, revision=revision)))
             found = hf_hub_download(repo, path, revision=revision)
     return Path(found)
 
@@ -119,6 +124,9 @@ def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
             message, code, hint = "the token has characters that no token has", "token", "check HF_TOKEN"
         case _ if isinstance(error, http().HTTPError):
             return _unreachable(what, error)
+        case RuntimeError() if "client has been closed" in str(error):
+            # huggingface_hub 1, where a connection failed, closes its session and goes on with it.
+            return _unreachable(what, error)
         case OSError():
             problem = f"{error.strerror or type(error).__name__}: {error.filename}"
             message, code = f"{what}: the local Hub cache failed: {problem}", "cache"
@@ -191,6 +199,7 @@ def _reason(error: Exception) -> str:
         return str(error)
     words = {
         "ConnectTimeout": "no connection in time",
+        "RuntimeError": "no connection",
         "ReadTimeout": "no answer in time",
         "ReadError": "the connection was reset",
         "WriteError": "the connection was reset",

@@ -184,5 +184,6 @@ def _in_cache(repo: str) -> Path | None:
 
 def _fetched(repo: str) -> Path:
     from atlas.checkpoint.download import download
+    from atlas.report.progress import bars_are_seen
 
-    return _in_cache(repo) or download(repo)
+    return _in_cache(repo) or download(repo, progress=bars_are_seen())

@@ -150,8 +150,9 @@ def _store(where: Path | str, revision: str | None, *, download: bool) -> tuple[
     if download:
         from atlas.checkpoint.download import download as fetch
         from atlas.checkpoint.snapshot import Snapshot
+        from atlas.report.progress import bars_are_seen
 
-        return Snapshot(fetch(where, revision)), None
+        return Snapshot(fetch(where, revision, progress=bars_are_seen())), None
     return open_repository(where, revision), None
 
 

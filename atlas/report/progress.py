@@ -12,6 +12,11 @@ Told = Callable[[str, int, int], None]
 """Of what is under way, how much is done, and of how much."""
 
 
+def bars_are_seen() -> bool:
+    """Whether a bar on stderr would be seen, and is wanted."""
+    return sys.stderr.isatty() and not console.quiet
+
+
 @contextmanager
 def progress(unit: str = "steps") -> Iterator[Told | None]:
     """A callback that moves a bar; None where nobody would see one.
@@ -19,7 +24,7 @@ def progress(unit: str = "steps") -> Iterator[Told | None]:
     Args:
         unit: `steps`, or `bytes` for what has a rate worth showing.
     """
-    if console.quiet or not sys.stderr.isatty():
+    if not bars_are_seen():
         yield None
         return
     from rich import progress as bar

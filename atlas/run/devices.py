@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -43,6 +45,26 @@ def float_dtype(name: str) -> torch.dtype:
     if code not in FLOATS:
         raise UsageError(f"a model cannot be run in {code}", hint=f"use one of {', '.join(FLOATS)}")
     return FLOATS[code]
+
+
+SMALL = 2**18
+"""Numbers in a model's largest weight, up to which its products are over before a second thread has begun."""
+
+
+@contextmanager
+def threads_for(largest: int, device: torch.device) -> Iterator[None]:
+    """One thread while a model runs whose largest weight is small; as many as torch takes for all others.
+
+    Threads that wait for each other at every step of a tiny model cost more than they do: ten times the whole run on a busy
+    machine.
+    """
+    before = torch.get_num_threads()
+    if device.type == "cpu" and largest <= SMALL:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def peak_memory_bytes() -> int | None:

