@@ -99,6 +99,8 @@ class _Binder:
         for pair in self.architecture.ties.items():
             if unknown := [name for name in pair if name not in self.weights]:
                 raise self._fault("ties", f"{', '.join(unknown)}: no component declares it")
+            if pair[1] in self.architecture.ties:
+                raise self._fault("ties", f"{pair[0]} is tied to {pair[1]}, which is itself tied")
             one, other = (self.weights[name] for name in pair)
             sizes = [[shapes.size(group, self.dims) for group in weight.shape] for weight in (one, other)]
             if sizes[0] != sizes[1]:

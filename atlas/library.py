@@ -195,7 +195,9 @@ class Library:
             return rest | own_rules
 
         return own.model_copy(
-            update={field: merged(field) for field in ("used", "defaults", "only", "computes", "agrees")}
+            update={
+                field: merged(field) for field in ("used", "absent", "defaults", "only", "computes", "agrees")
+            }
             | {"ignored": [key for key in base.ignored if key not in said_here] + own.ignored}
         )
 

@@ -23,7 +23,7 @@ class Listed:
         kind: base, instruct, chat, guard, vision or quantised.
         hub_id: where its weights are published.
         parameters: distinct trained parameters; None where it is not described.
-        catalogue: Meta's entry as it stands, every value resolved.
+        catalogue: Meta's entry as it stands, every value resolved; None for a model that is in no catalogue.
     """
 
     id: str
@@ -33,10 +33,10 @@ class Listed:
     kind: str
     hub_id: str | None
     aliases: tuple[str, ...]
-    context_length: int
+    context_length: int | None
     parameters: int | None
     described: bool
-    catalogue: Mapping[str, Any]
+    catalogue: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,9 @@ def listing(library: Library, family: str | None = None) -> Listing:
 
 
 def _family(family: spec.Family, library: Library) -> list[Listed]:
-    catalogue = library.catalogue(family.id)
     found = []
     for entry in family.models:
-        row = catalogued.catalogue_row(catalogue, entry)
+        row = None if entry.config else catalogued.catalogue_row(library.catalogue(family.id), entry)
         model = catalogued.describe(family, entry, library) if entry.architecture else None
         found.append(
             Listed(
@@ -75,11 +74,12 @@ def _family(family: spec.Family, library: Library) -> list[Listed]:
                 follows=family.follows,
                 kind=entry.kind,
                 hub_id=entry.hub_id,
-                aliases=(entry.catalogue, *entry.aliases),
-                context_length=(model.context_length if model else None) or row.max_seq_length,
+                aliases=(*filter(None, [entry.catalogue]), *entry.aliases),
+                context_length=(model.context_length if model else None)
+                or (row.max_seq_length if row else None),
                 parameters=counts.total(bind(model, library)) if model else None,
                 described=model is not None,
-                catalogue=row.model_dump(exclude={"lines", "sha256", "uses"}),
+                catalogue=row.model_dump(exclude={"lines", "sha256", "uses"}) if row else None,
             )
         )
     return found

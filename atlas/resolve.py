@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from atlas import spec
-from atlas.errors import AtlasError, ConfigError, UnknownModel
+from atlas.errors import AtlasError, ConfigError, HubError, UnknownModel
 from atlas.importers import catalogued, config
 from atlas.library import Library
 from atlas.model import Model
@@ -47,7 +47,12 @@ def catalogue_entry(name: str, library: Library) -> tuple[spec.Family, spec.Entr
 
 def ids(entry: spec.Entry) -> set[str]:
     """Every name an entry goes by, in lower case."""
-    names = [entry.id, entry.catalogue, *([entry.hub_id] if entry.hub_id else []), *entry.aliases]
+    names = [
+        entry.id,
+        *filter(None, [entry.catalogue]),
+        *([entry.hub_id] if entry.hub_id else []),
+        *entry.aliases,
+    ]
     return {name.lower() for name in names}
 
 
@@ -118,13 +123,25 @@ def _is_path(name: str, path: Path) -> bool:
 def _from_hub(name: str, library: Library) -> Model:
     from atlas.checkpoint import hub  # the Hub client is imported only for a Hub id outside the catalogue
 
-    path = hub.config_file(name)
+    try:
+        path = hub.config_file(name)
+    except HubError as error:
+        near = nearest(name, library)
+        hint = f"{error.hint}; did you mean {', '.join(near)}?" if near else error.hint
+        raise HubError(error.message, hint=hint, code=error.code) from None
     model = config.describe(config.read_json(path), library, id=name)
     return replace(model, hub_id=name)
 
 
 def unknown(name: str, library: Library) -> AtlasError:
     """The error for a name nothing goes by, with the nearest that something does."""
+    candidates = nearest(name, library)
+    hint = f"did you mean {', '.join(candidates)}?" if candidates else "`atlas models` lists what there is"
+    return UnknownModel(f"no model is called {name[:80]!r}", hint=hint)
+
+
+def nearest(name: str, library: Library) -> list[str]:
+    """The catalogue's ids with a name most like this one, at most three."""
     import difflib
 
     names = {
@@ -133,7 +150,5 @@ def unknown(name: str, library: Library) -> AtlasError:
         for entry in family.models
         for alias in ids(entry)
     }
-    nearest = difflib.get_close_matches(name.lower(), names, n=6, cutoff=0.5)
-    candidates = list(dict.fromkeys(names[match] for match in nearest))[:3]
-    hint = f"did you mean {', '.join(candidates)}?" if candidates else "`atlas models` lists what there is"
-    return UnknownModel(f"no model is called {name[:80]!r}", hint=hint)
+    matches = difflib.get_close_matches(name[:200].lower(), names, n=6, cutoff=0.5)
+    return list(dict.fromkeys(names[match] for match in matches))[:3]

@@ -15,6 +15,8 @@ from atlas.model import Gap, Scalar
 
 LLAMA3_FIELDS = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
 
+_AFFECTED = frozenset({"trace", "explain", "run"})
+
 META_SCALED: dict[str, Scalar] = {
     "rope_type": "llama3",
     "factor": 8.0,
@@ -41,11 +43,17 @@ def read(key: str, value: object, where: str) -> tuple[float | None, dict[str, S
         raise ConfigError(f"{where}: {key} says both {' and '.join(sorted(kinds))} for its type")
     kind = kinds.pop() if kinds else "default"
     base = None if theta is None else float(theta)
+    if any(isinstance(each, Mapping) for each in value.values()):
+        return (
+            base,
+            {},
+            Gap(f"positions differ from layer to layer ({key}), which is not described", _AFFECTED),
+        )
     if kind == "default":
         return base, {}, None
     if kind != "llama3":
         says = f"positions are scaled in the form {kind!r} ({key}), which is not described"
-        return base, {}, Gap(says, frozenset({"trace", "explain", "run"}))
+        return base, {}, Gap(says, _AFFECTED)
     scaled: dict[str, Scalar] = {"rope_type": kind}
     for field in LLAMA3_FIELDS:
         number = value.get(field)

@@ -197,7 +197,11 @@ class Config(Spec):
     like: str | None = None
     file: str = ""
     used: dict[str, str] = {}
+    absent: dict[str, Value] = {}
+    """What an absent key means, where null means something else: key -> value."""
     defaults: dict[str, Value] = {}
+    whose: str = ""
+    """The end of a note on a default that is used: whose it is."""
     only: dict[str, list[Value]] = {}
     computes: dict[str, Computes] = {}
     agrees: dict[str, str] = {}
@@ -275,7 +279,10 @@ class Entry(Spec):
     id: str
     name: str
     kind: str
-    catalogue: str
+    catalogue: str = ""
+    """The descriptor of its entry in Meta's catalogue; empty where `config` states its dimensions."""
+    config: dict[str, Any] = {}
+    """Settings as a config.json gives them, for a model that is in no catalogue."""
     hub_id: str | None = None
     aliases: list[str] = []
     architecture: str | None = None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from atlas import spec, tensors
 from atlas.bibliography import evidence
 from atlas.bind import bind
-from atlas.errors import AtlasError
+from atlas.errors import AtlasError, SpecError
 from atlas.importers import catalogued
 from atlas.library import Library
+from atlas.resolve import ids
+
+_ID = re.compile(r"[a-z0-9][a-z0-9.:-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +46,41 @@ def check(library: Library) -> SpecCheck:
     for name in components:
         attempt(_component, library, name)
     models = 0
+    owners: dict[str, spec.Entry] = {}
     for name in library.paths("models"):
-        if not attempt(library.family, name) or not attempt(library.catalogue, name):
+        if not attempt(library.family, name):
             continue
         family = library.family(name)
+        attempt(_family, family, library)
         for entry in family.models:
+            faults += _names_taken(entry, name, owners)
             if entry.architecture is not None:
                 models += attempt(_model, family, entry, library)
     return SpecCheck(len(components), len(architectures), models, tuple(dict.fromkeys(faults)))
+
+
+def _family(family: spec.Family, library: Library) -> None:
+    """What holds a family's file together beside its models."""
+    if family.follows is not None and (
+        family.follows == family.id or family.follows not in library.paths("models")
+    ):
+        raise SpecError(f"models/{family.id}.toml: follows = {family.follows!r}, which is no other family")
+    for entry in family.models:
+        if not _ID.fullmatch(entry.id):
+            raise SpecError(
+                f"models/{family.id}.toml: id = {entry.id!r}: expected small letters, digits and . : -"
+            )
+
+
+def _names_taken(entry: spec.Entry, file: str, owners: dict[str, spec.Entry]) -> list[str]:
+    """Names of an entry that another one goes by. Two entries may share the Hub id under which both are published."""
+    found = []
+    for word in sorted(ids(entry)):
+        owner = owners.setdefault(word, entry)
+        shared = word == (entry.hub_id or "").lower() == (owner.hub_id or "").lower()
+        if owner is not entry and not shared:
+            found.append(f"models/{file}.toml: {word!r} is a name of {owner.id} already")
+    return found
 
 
 def _component(library: Library, name: str) -> None:

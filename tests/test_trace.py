@@ -132,7 +132,6 @@ def test_formulas_at_numbers_are_the_numbers(
         (Pass(), {"B", "T", "S"}),
         (Pass(batch=3), {"T", "S"}),
         (Pass(positions=4), {"B"}),
-        (Pass(batch=3, past=5), {"T", "S"}),
         (Pass(batch=3, positions=4), set()),
     ],
 )
@@ -300,3 +299,8 @@ def test_every_step_has_its_equation(graph_of: Callable[[str], Graph]) -> None:
 def test_sizes_that_are_none_are_refused(sizes: Pass, words: str, graph_of: Callable[[str], Graph]) -> None:
     with pytest.raises(UsageError, match=words):
         trace(graph_of(EIGHT_B), sizes)
+
+
+def test_past_alone_is_refused_since_keys_depend_on_positions_too(graph_of: Callable[[str], Graph]) -> None:
+    with pytest.raises(UsageError, match="--past goes with --positions"):
+        trace(graph_of(EIGHT_B), Pass(batch=3, past=5))

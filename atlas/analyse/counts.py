@@ -74,7 +74,7 @@ class Counts:
         catalogue_parameters: what the catalogue entry gives when the reference code is built from it as it stands.
         by_convention: the numbers a checkpoint stores in each convention.
         stored_elements: those in the convention the checkpoint is published in.
-        weight_bytes: the bytes those take in `dtype`.
+        weight_bytes: the bytes those take in `dtype`; None for weights stored quantised.
         devices: with N devices, the parameters on each: matrices split evenly, vectors on every one.
     """
 
@@ -86,7 +86,7 @@ class Counts:
     catalogue_parameters: int | None
     by_convention: Mapping[str, int]
     stored_elements: int
-    weight_bytes: int
+    weight_bytes: int | None
     dtype: str
     tensor_count: int
     components: tuple[Component, ...]
@@ -124,7 +124,9 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
         catalogue_parameters=None if catalogued is None else logical(bind(catalogued, library)),
         by_convention={name: elements for name, (_, elements) in by_convention.items()},
         stored_elements=by_convention[published][1],
-        weight_bytes=dtypes.size_bytes(model.dtype, by_convention[published][1]),
+        weight_bytes=None
+        if any("memory" in gap.affects and "flops" in gap.affects for gap in model.gaps)
+        else dtypes.size_bytes(model.dtype, by_convention[published][1]),
         dtype=model.dtype,
         tensor_count=by_convention[published][0],
         components=tuple(_component(graph, weight, library) for weight in graph.weights.values()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from atlas import dtypes, shapes, tensors
@@ -11,10 +11,16 @@ from atlas.errors import UsageError
 from atlas.graph import Graph, Step
 from atlas.model import require_described
 
+MOST = 2**40
+"""Of each option: far beyond any machine, and small enough for every figure to be read."""
+
+FIT = ("F64", "F32", "BF16", "F16", "F8_E5M2", "F8_E4M3", "I8", "U8", "F4")
+"""The dtypes in which weights or a cache may be sized."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The longest context that fits into a size.
+    """The longest context that fits into a size, on each device where there are several.
 
     Attributes:
         context: positions for each sequence; 0 where not even the weights fit.
@@ -93,6 +99,8 @@ def memory(
     ):
         if value is not None and value < 1:
             raise UsageError(f"{option} is {value}, expected 1 or more")
+        if value is not None and value > MOST:
+            raise UsageError(f"{option} is {value}, expected at most {MOST:,}")
     own = graph.model.context_length
     length = context or own
     if length is None:
@@ -101,6 +109,11 @@ def memory(
         raise UsageError(f"--positions is {positions:,}, more than the context of {length:,}")
     weights_dtype = dtype or graph.model.dtype
     cache_dtype = kv_dtype or weights_dtype
+    for option, code in (("--dtype", dtype), ("--kv-dtype", kv_dtype)):
+        if code is not None and code not in FIT:
+            raise UsageError(
+                f"{option} {code} is no dtype that weights or a cache have", hint=f"use {', '.join(FIT)}"
+            )
     numbers = counts.stored(graph, tensors.published(graph))[1]
     weights = dtypes.size_bytes(weights_dtype, numbers)
     per_token, per_token_how = _kv_per_token(graph, cache_dtype)
@@ -110,18 +123,20 @@ def memory(
         sizes = {**graph.dims, "batch": batch, "positions": min(positions, many), "keys": many}
         return _pass_bytes(graph, sizes, weights_dtype)
 
-    def total(many: int) -> int:
-        logits, largest, _ = needs(many)
-        return weights + batch * many * per_token + logits + largest
-
-    logits, largest, step = needs(length)
-    kv = batch * length * per_token
-    sizes = {**graph.dims, "batch": batch, "positions": positions, "keys": length}
     # A vector is on every device, a matrix on one; the cache goes with the key and value heads.
     kv_parts = min(devices, graph.dims.get("n_kv_heads", 1))
     weights_each = (
         dtypes.size_bytes(weights_dtype, counts.per_device(graph, devices)) if devices > 1 else weights
     )
+
+    def each(many: int) -> int:
+        """What one device holds in a context of that many."""
+        logits, largest, _ = needs(many)
+        return weights_each + -(-batch * many * per_token // kv_parts) + logits + largest
+
+    logits, largest, step = needs(length)
+    kv = batch * length * per_token
+    sizes = {**graph.dims, "batch": batch, "positions": positions, "keys": length}
     return Memory(
         model=graph.model.id,
         dtype=weights_dtype,
@@ -136,9 +151,9 @@ def memory(
         kv_reserved_bytes=None if own is None else batch * own * per_token,
         logits_bytes=logits,
         activation_bytes=largest,
-        total_bytes=total(length),
-        per_device_bytes=weights_each + -(-kv // kv_parts) + logits + largest,
-        fit=tuple(_fit(size, total, own) for size in fit),
+        total_bytes=weights + kv + logits + largest,
+        per_device_bytes=each(length),
+        fit=tuple(_fit(size, each, own) for size in fit),
         calculations={
             "weights": f"{numbers:,} numbers × {_width(weights_dtype)}",
             "kv_per_token": per_token_how,
@@ -150,10 +165,17 @@ def memory(
             "activation": f"{step.sets}: {_product(graph, step, sizes, _dtype(step, weights_dtype))}",
         },
         notes=(
+            *_assumed(graph, dtype),
             f"One pass of {positions:,} position{'s' * (positions > 1)} for each sequence; every step's result is "
             "kept whole, so scores are counted as if attention were not fused.",
         ),
     )
+
+
+def _assumed(graph: Graph, dtype: str | None) -> tuple[str, ...]:
+    if dtype is not None or graph.model.dtype_stated:
+        return ()
+    return (f"The configuration states no dtype; bytes are for {graph.model.dtype}, an assumption.",)
 
 
 def _dtype(step: Step, activations: str) -> str:
@@ -214,9 +236,8 @@ def _product(graph: Graph, step: Step, sizes: Mapping[str, int], dtype: str) -> 
     return " × ".join(f"{sizes[axis]:,} {axis}" for axis in shapes.atoms(step.shape)) + f" × {_width(dtype)}"
 
 
-def _fit(size: int, total: object, own: int | None) -> Fit:
+def _fit(size: int, total: Callable[[int], int], own: int | None) -> Fit:
     """The longest context whose total is at most `size`; the total never falls as the context grows."""
-    assert callable(total)
     limit = own or 2**40
     if total(1) > size:
         return Fit(size, 0, "memory")

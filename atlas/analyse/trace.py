@@ -91,6 +91,8 @@ class Pass:
                 found[axis] = size
         if self.past is not None and self.past < 0:
             raise UsageError(f"--past is {self.past}, expected 0 or more")
+        if self.past is not None and self.positions is None:
+            raise UsageError("--past goes with --positions: how many keys there are depends on both")
         if self.positions is not None:
             found["keys"] = self.positions + (self.past or 0)
         return found

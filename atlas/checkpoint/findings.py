@@ -29,7 +29,8 @@ class Finding:
         tensor: the tensor, or the first of several.
         file: the file's name in its folder or repository.
         expected, found: a count, a shape, or words; None where the message says it all.
-        count: for how many tensors it stands; of what is wrong with whole files, for how many files.
+        count: for how many tensors it stands; of what is wrong with whole files, for how many files; of
+            `nonfinite`, for how many values.
     """
 
     code: str

@@ -5,6 +5,7 @@ Everything heavy is imported inside the command that needs it, so that `atlas pa
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -62,6 +63,10 @@ COMPLETES = {"_ATLAS_COMPLETE", "_OPEN_MODEL_ATLAS_COMPLETE"}
 """Set by the shell where it asks for completions: then every command is needed."""
 
 
+READER_GONE = 141
+"""128 + SIGPIPE, what a shell sees of a program whose reader has gone away."""
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         console.write(f"atlas {__version__}")
@@ -87,9 +92,7 @@ def __getattr__(name: str) -> object:
 
 def main() -> NoReturn:
     """The entry point: runs a command and turns whatever it raises into one line and an exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show × or a Greek letter gets a ? in its place, not a failure.
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    console.open_streams()
     arguments = _hoisted(sys.argv[1:])
     debug = "--debug" in arguments
     command = next((COMMANDS[word] for word in arguments if word in COMMANDS), None)
@@ -97,16 +100,16 @@ def main() -> NoReturn:
     try:
         code = chosen(arguments, standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader went away (`| head`): nothing is wrong, and nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except (console.ReaderGoneError, BrokenPipeError):
+        console.drop_output()
+        sys.exit(READER_GONE)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except Exception as failure:
         if debug:
             raise
         sys.exit(_report(failure, as_json="--json" in arguments))
+    gc.freeze()  # what is left need not be gone through once more on the way out
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -115,10 +118,14 @@ def _report(failure: Exception, *, as_json: bool) -> int:
         code, exit_code, message, hint = failure.code, failure.exit_code, failure.message, failure.hint
     elif hasattr(failure, "format_message") and hasattr(failure, "exit_code"):
         # Misuse, as Typer reports it; its class is not part of Typer's public names.
-        code, exit_code, message = "usage", 2, str(failure.format_message())
+        code, exit_code, message = "usage", 2, str(failure.format_message()).removesuffix(".")
         hint = "see `atlas --help`, or a command's own --help"
         if not message:
             return 2
+    elif isinstance(failure, OSError) and failure.errno == errno.ENOSPC:
+        console.drop_output()
+        as_json = False
+        code, exit_code, message, hint = "output", 2, "the output cannot be written: no space left", ""
     elif isinstance(failure, MemoryError):
         code, exit_code, message, hint = "memory", 2, "out of memory", ""
     else:

@@ -49,8 +49,8 @@ def memory(
     sizes = [units.size_bytes(text) for text in fit or ()]
     result = needed(
         graph_of(model, library_of(specs)),
-        dtype=dtypes.code(dtype) if dtype else None,
-        kv_dtype=dtypes.code(kv_dtype) if kv_dtype else None,
+        dtype=dtypes.code(dtype) if dtype is not None else None,
+        kv_dtype=dtypes.code(kv_dtype) if kv_dtype is not None else None,
         batch=batch,
         context=context,
         positions=positions,
@@ -94,8 +94,8 @@ def flops(
         batch=batch,
         positions=positions,
         past=past,
-        flops_per_second=units.per_second(rate) if rate else None,
-        bytes_per_second=units.per_second(bandwidth) if bandwidth else None,
+        flops_per_second=units.per_second(rate) if rate is not None else None,
+        bytes_per_second=units.per_second(bandwidth) if bandwidth is not None else None,
     )
     if json:
         console.json(result)

@@ -36,7 +36,7 @@ def models(
             m.id,
             m.kind,
             "" if m.parameters is None else f"{m.parameters:,}",
-            f"{m.context_length:,}",
+            "" if m.context_length is None else f"{m.context_length:,}",
             m.hub_id or "",
         ]
         for m in listed.models

@@ -34,10 +34,13 @@ def describe(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
             f"{entry.id} ({entry.name}) is catalogued but not described yet: {entry.undescribed}",
             hint=_instead(family, entry),
         )
+    if entry.config:
+        return _from_own_config(family, entry, library)
     catalogue = library.catalogue(family.id)
     row = catalogue_row(catalogue, entry)
     where = f"catalogue entry {row.descriptor}"
     as_catalogued = _from_arguments(row.arch_args, library, where)
+    _same_architecture(as_catalogued, entry)
     arguments = dict(row.arch_args)
     for conflict in entry.conflicts:
         if conflict.field in {_TIED, _ROPE_FACTOR} | _FACTS:
@@ -85,6 +88,29 @@ def describe(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
         cites=(entry_cite(row), *(name_cite(name) for name in row.uses), *entry.cites),
         as_catalogued=as_catalogued,
     )
+
+
+def _from_own_config(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
+    """The model of an entry that states its settings itself."""
+    model = config.describe(entry.config, library, id=entry.id)
+    _same_architecture(model, entry)
+    return replace(
+        model,
+        name=entry.name,
+        family=family.id,
+        kind=entry.kind,
+        hub_id=entry.hub_id,
+        rests_on=f"the configured dimensions that models/{family.id}.toml records",
+        notes=(*model.notes, *(note.text for note in entry.notes if holds(note.when, model.flags))),
+        cites=tuple(entry.cites),
+    )
+
+
+def _same_architecture(model: Model, entry: spec.Entry) -> None:
+    if model.architecture != entry.architecture:
+        raise SpecError(
+            f"model {entry.id}: architecture = {entry.architecture!r}, but its settings are those of {model.architecture}"
+        )
 
 
 def catalogue_row(catalogue: spec.Catalogue, entry: spec.Entry) -> spec.CatalogueEntry:

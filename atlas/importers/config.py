@@ -94,7 +94,11 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
     """
     architecture, table = _table(config, library, id, file)
     read = _Reading(architecture, table, library, f"{id}")
-    read.keys(config)
+    unstated = {key: value for key, value in table.absent.items() if key not in config}
+    read.notes += [
+        f"{key} is not stated; {shown(value)} is used, the default" for key, value in unstated.items()
+    ]
+    read.keys({**unstated, **config})
     read.defaults()
     if file == "params.json":
         read.meta()
@@ -258,7 +262,9 @@ class _Reading:
                 self.flags.setdefault(name, value)
             elif name not in self.numbers and isinstance(value, int | float):
                 self.numbers[name] = value
-                self.notes.append(f"{key_of.get(name, name)} is not stated; {value:g} is used, the default")
+                self.notes.append(
+                    f"{key_of.get(name, name)} is not stated; {value:g} is used, the default{self.table.whose}"
+                )
 
     def meta(self) -> None:
         """What Meta's reference code works out from the arguments: the feed-forward's width, scaled positions."""
@@ -304,7 +310,7 @@ class _Reading:
                 continue
             except SpecError:
                 spelled = re.sub(
-                    r"[a-z_]\w*", lambda m: f"{key_of.get(m[0], m[0])} ({int(sizes[m[0]]):,})", text
+                    r"[a-z_]\w*", lambda m: f"{key_of.get(m[0], m[0])} ({int(sizes.get(m[0], 0)):,})", text
                 )
                 raise ConfigError(
                     f"{self.where}: {spelled} leaves a remainder, so there is no {self.library.axes[name].meaning}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -15,14 +16,45 @@ if TYPE_CHECKING:
 WIDE = 100_000
 """Columns where output goes to a file or a pipe: nothing is cut there."""
 
+NARROW = 40
+"""Columns below which no table is legible."""
+
 quiet = False
 """Whether notes and warnings are left out (`--quiet`)."""
+
+
+class ReaderGoneError(Exception):
+    """Nobody reads the output any more (`| head`): nothing is wrong, and nothing more can be written.
+
+    Not an OSError, which Typer would take for a failure of the command.
+    """
+
+
+def open_streams() -> None:
+    """Make both streams fit to be written to, whatever the shell has done with them.
+
+    A stream that was closed is given nowhere to go; one that cannot show × or a Greek letter shows a ? in its place.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  it lives as long as we do
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def drop_output() -> None:
+    """Let nothing more reach stdout, not even what is still buffered."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def console(stream: IO[str]) -> Console:
     from rich.console import Console
 
-    width = None if stream.isatty() or "COLUMNS" in os.environ else WIDE
+    columns = os.environ.get("COLUMNS", "")
+    width = None if stream.isatty() else WIDE
+    if columns.isdigit() and int(columns) > 0:
+        width = max(int(columns), NARROW)
     return Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
 
 
@@ -38,7 +70,10 @@ def out(*things: RenderableType) -> None:
 
 def write(text: str) -> None:
     """A result as it stands, to stdout."""
-    sys.stdout.write(text + "\n")
+    try:
+        sys.stdout.write(text + "\n")
+    except BrokenPipeError:
+        raise ReaderGoneError from None
 
 
 def json(value: Any) -> None:
@@ -50,18 +85,25 @@ def json(value: Any) -> None:
 def warn(text: str) -> None:
     """A warning or a note, to stderr."""
     if not quiet:
-        print(f"warning: {text}", file=sys.stderr)
+        print(f"warning: {printable(text)}", file=sys.stderr)
 
 
 def note(text: str) -> None:
     if not quiet:
-        print(f"note: {text}", file=sys.stderr)
+        print(f"note: {printable(text)}", file=sys.stderr)
 
 
 def error(message: str, hint: str = "") -> None:
     """An error in one line, to stderr."""
     line = f"error: {message}" + (f"; {hint}" if hint else "")
-    print(" ".join(line.split()), file=sys.stderr)
+    print(printable(" ".join(line.split())), file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """Text in one line, as it is but for what a terminal would act on: names and paths may hold anything."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
 
 
 def table(
@@ -78,7 +120,9 @@ def table(
 
     made = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False, show_edge=False)
     for i, header in enumerate(headers):
-        made.add_column(header, justify="right" if i in right else "left", overflow="fold")
+        made.add_column(
+            header, justify="right" if i in right else "left", overflow="fold", no_wrap=i in right
+        )
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))
     return made

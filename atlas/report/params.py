@@ -12,7 +12,8 @@ from atlas.report.plain import gibibytes
 def show(counts: Counts, by: str) -> None:
     """The table, then what the total is made of, and where each figure stands."""
     headers, right, rows = _rows(counts, by, sources=True)
-    console.write(f"{counts.name} · {counts.model}\n" if counts.name != counts.model else f"{counts.model}\n")
+    title = f"{counts.name} · {counts.model}" if counts.name != counts.model else counts.model
+    console.write(console.printable(title) + "\n")
     console.out(console.table(headers, [*rows, _total(counts, headers)], right))
     console.write("")
     for line in _below(counts):
@@ -73,7 +74,9 @@ def _total(counts: Counts, headers: Sequence[str]) -> list[str]:
 
 
 def _below(counts: Counts) -> list[str]:
-    size = f"{counts.weight_bytes:,} bytes in {counts.dtype} ({gibibytes(counts.weight_bytes)})"
+    size = "quantised, in bytes that are not described"
+    if counts.weight_bytes is not None:
+        size = f"{counts.weight_bytes:,} bytes in {counts.dtype} ({gibibytes(counts.weight_bytes)})"
     lines = [f"stored     {counts.tensor_count:,} tensors, {size}"]
     if counts.active_parameters != counts.total_parameters:
         lines.append(f"active     {counts.active_parameters:,} for one text token")

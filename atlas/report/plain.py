@@ -54,5 +54,6 @@ def gibibytes(count: int) -> str:
     """Bytes for reading: `1.00 GiB`, and smaller units where that would round to nothing."""
     for name, power in (("TiB", 4), ("GiB", 3), ("MiB", 2), ("KiB", 1)):
         if count >= 1024**power:
-            return f"{count / 1024**power:,.2f} {name}"
+            hundredths = (200 * count + 1024**power) // (2 * 1024**power)
+            return f"{hundredths // 100:,}.{hundredths % 100:02d} {name}"
     return f"{count:,} bytes"

@@ -14,7 +14,7 @@ MOST = 20
 
 def show(result: Verification) -> None:
     """The verdict in one line, the findings a line each, and the components that differ."""
-    console.write(printable(_verdict(result)))
+    console.write(console.printable(_verdict(result)))
     listed = Counter[str]()
     for finding in result.findings:
         if finding.severity == "error" or not console.quiet:
@@ -38,11 +38,11 @@ def line(outcome: Verification | Failed) -> None:
     """One checkpoint of several, in one line: the verdict, and how many findings of which codes."""
     if isinstance(outcome, Failed):
         hint = f"; {outcome.error.hint}" if outcome.error.hint else ""
-        console.write(printable(f"unreadable: {outcome.error.message}{hint}"))
+        console.write(console.printable(f"unreadable: {outcome.error.message}{hint}"))
         return
     codes = Counter(finding.code for finding in outcome.findings if finding.severity != "note")
     found = ", ".join(f"{count} {code}" for code, count in codes.items())
-    console.write(printable(_verdict(outcome) + (f": {found}" if found else "")))
+    console.write(console.printable(_verdict(outcome) + (f": {found}" if found else "")))
 
 
 def _verdict(result: Verification) -> str:
@@ -65,11 +65,4 @@ def _said(amount: Amount) -> str:
 
 
 def _line(finding: Finding) -> str:
-    return printable(f"{finding.severity:<8} {finding.code:<10} {finding.message}")
-
-
-def printable(text: str) -> str:
-    """Text in one line, as it is but for what a terminal would act on: names of tensors and files may hold anything."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
-    )
+    return console.printable(f"{finding.severity:<8} {finding.code:<10} {finding.message}")

@@ -15,9 +15,19 @@ AT_ONCE = 4
 Outcome = Verification | Failed
 
 
-def outcomes(repos: Sequence[str], check: Callable[[str], Verification]) -> Iterator[tuple[int, Outcome]]:
-    """(position, what became of it) of each repository, in the order in which they are done."""
-    with ThreadPoolExecutor(AT_ONCE) as workers:
+def outcomes(
+    repos: Sequence[str], check: Callable[[str], Verification], *, at_once: int = AT_ONCE
+) -> Iterator[tuple[int, Outcome]]:
+    """(position, what became of it) of each repository, in the order in which they are done.
+
+    Args:
+        at_once: how many are checked at the same time. One after the other they are checked in this thread, which is right
+            for data on disk: one checkpoint has the whole machine read it, and Ctrl-C reaches no other thread.
+    """
+    if at_once == 1:
+        yield from ((i, _one(repo, check)) for i, repo in enumerate(repos))
+        return
+    with ThreadPoolExecutor(at_once) as workers:
         asked: dict[Future[Outcome], int] = {
             workers.submit(_one, repo, check): i for i, repo in enumerate(repos)
         }

@@ -180,7 +180,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", script], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
     )
-    assert done.stderr == ""
+    assert (done.stderr, done.returncode) == ("", 141)  # what a program that died of SIGPIPE gives
 
 
 def test_output_that_is_not_utf_8_still_comes() -> None:
@@ -248,3 +248,41 @@ def test_the_probe_can_fail() -> None:
     assert "heavy=['json']" in probe(["params", "llama3.1-8b", "--json"], heavy=["json"])
     opens = "import atlas.cli.models, socket\natlas.cli.models.library_of = lambda s: socket.create_connection(('127.0.0.1', 9))\n"
     assert "a socket was opened" in probe(["models"], before=opens)
+
+
+def shell(script: str) -> subprocess.CompletedProcess[str]:
+    """The command line with its streams as the shell lays them."""
+    command = f"{sys.executable} -m atlas {script}"
+    return subprocess.run(
+        ["bash", "-c", command], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_closed_streams_and_a_full_disk_end_with_a_code_and_no_traceback() -> None:
+    for script, code, words in (
+        ("params llama3.1-8b >&-", 0, ""),
+        ("params nope 2>&-", 2, ""),
+        ("params llama3.1-8b >/dev/full", 2, "no space left"),
+        ("trace llama3.1-8b --json >/dev/full", 2, "no space left"),
+    ):
+        done = shell(script)
+        assert done.returncode == code, script
+        assert "Traceback" not in done.stderr, script
+        assert words in done.stderr, script
+    assert json.loads(shell("params nope --json 2>&-").stdout)["error"]["code"] == "unknown_model"
+
+
+def test_what_a_terminal_would_act_on_is_written_out(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    sizes = {
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 9,
+    }
+    config.write_text(json.dumps({"model_type": "llama", "odd\x1b[31m\nkey": 1, **sizes}))
+    ran = run("params", str(config))
+    assert ran.code == 0
+    assert "\x1b" not in ran.err
+    assert ran.err.count("\n") == 1

@@ -2,7 +2,7 @@
 
 Tensors of several dtypes may lie in one file, and its data may start at any byte, so no fixed step would do: a block that
 would end inside an element ends after it. Otherwise blocks end at multiples of their size, where the system's large pages
-do, so that a block takes a handful of page faults and not a hundred.
+do, so that a block takes a dozen page faults and not a hundred.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from dataclasses import dataclass
 from atlas.checkpoint.header import Header, Tensor
 from atlas.dtypes import BITS
 
-BLOCK_BYTES = 16 * 2**20
-"""What one thread has in memory: it is read in a hundredth of a second, a hundred times as long as it takes to get it."""
+LARGE_PAGE_BYTES = 2 * 2**20
+MOST_BYTES = 128 * 2**20
+"""Of all blocks that are in memory at the same time."""
+
+
+def block_bytes(threads: int) -> int:
+    """The size of a block, where every thread has one: large, so that getting one hardly counts, and read in a moment."""
+    share = MOST_BYTES // threads // LARGE_PAGE_BYTES * LARGE_PAGE_BYTES
+    return min(max(share, LARGE_PAGE_BYTES), 32 * 2**20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +70,8 @@ def readable(header: Header) -> list[Tensor]:
     return found
 
 
-def cut(header: Header, begin: int = 0, size: int = BLOCK_BYTES) -> Iterator[Block]:
-    """The blocks of a file from some byte on, up to the end of the file as it was found."""
+def cut(header: Header, begin: int, size: int) -> Iterator[Block]:
+    """The blocks of a file from a byte on, up to the end of the file as it was found; of this size, or a little more."""
     data, tensors, stop = header.data_start, readable(header), header.file_bytes
     i = 0
     while begin < stop:

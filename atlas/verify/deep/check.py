@@ -13,6 +13,7 @@ from atlas.checkpoint.store import MOST_TEXT_BYTES, Folder
 from atlas.errors import UsageError
 from atlas.verify.case import Case
 from atlas.verify.deep import says
+from atlas.verify.deep.blocks import block_bytes
 from atlas.verify.deep.crew import Crew, threads_of_use
 from atlas.verify.deep.lanes import FileLane, PairLane
 from atlas.verify.deep.mapped import Source, surviving
@@ -73,14 +74,21 @@ def check(
             f"{store.location}: --deep reads the data, which is on the Hub",
             hint="fetch it, with --download",
         )
-    files, known, findings = _files(store, inventory, hash_all)
-    pairs = [(tie, _lanes(tie, files)) for tie in (ties(case) if case else ())]
+    workers = threads or threads_of_use()
+    size = block_bytes(workers)
+    beside = _beside(store)
+    known, findings = recorded(store, [*inventory.headers, *beside])
+    files = {
+        file: FileLane(Source(store.path / file, f"{store.location}/{file}"), header, algorithms, size)
+        for file, header, algorithms in _wanted(inventory, beside, known, hash_all)
+    }
+    pairs = [(tie, _lanes(tie, files, size)) for tie in (ties(case) if case else ())]
     compared = [lane for _, pair in pairs for lane in pair]
     lanes: list[FileLane | PairLane] = [*files.values(), *compared]
     total = sum(lane.bytes for lane in lanes)
     crew = Crew(lanes, lambda done: told("reading the data", done, total) if told else None)
     with surviving():
-        bytes_read = crew.run(threads or threads_of_use())
+        bytes_read = crew.run(workers)
     sure = [(tie, pair) for tie, pair in pairs if not any(lane.error for lane in pair)]
     return Deep(
         findings=(*findings, *_of_files(files, known), *_of_values(files), *_of_pairs(sure)),
@@ -91,41 +99,41 @@ def check(
     )
 
 
-def _files(
-    store: Folder, inventory: Inventory, hash_all: bool
-) -> tuple[dict[str, FileLane], dict[str, Recorded], list[Finding]]:
-    """What to read, the recorded hashes, and what is wrong with these.
-
-    That is the model's weight files, and what lies beside them if a hash of it is recorded.
-    """
-    beside = {
-        name: size for name, size in store.files().items() if size is not None and _is_small(name, size)
+def _beside(store: Folder) -> dict[str, int]:
+    """The files that lie beside weights, a tokenizer, a configuration, and their sizes."""
+    return {
+        name: size
+        for name, size in store.files().items()
+        if size is not None
+        and size <= MOST_TEXT_BYTES
+        and not name.endswith(contents.SUFFIX)
+        and not contents.other_weights([name])
     }
-    known, findings = recorded(store, [*inventory.headers, *beside])
-    plain = {file: Header({}, {}, 0, 0, beside[file]) for file in known if file in beside}
-    files = {}
-    for file, header in {**inventory.headers, **plain}.items():
+
+
+def _wanted(
+    inventory: Inventory, beside: Mapping[str, int], known: Mapping[str, Recorded], hash_all: bool
+) -> Iterator[tuple[str, Header, set[str]]]:
+    """What to read, and the hashes to compute of it: the model's files, and those beside whose hash is recorded."""
+    for file, header in inventory.headers.items():
         algorithms = {"sha256"} if hash_all else set()
         if file in known:
             algorithms.add(known[file].algorithm)
         if header.file_bytes < header.data_start + header.data_bytes:
             algorithms.clear()  # of a truncated file no hash is right, and that is told already
-        source = Source(store.path / file, f"{store.location}/{file}")
-        files[file] = FileLane(source, header, algorithms)
-    return files, known, findings
+        yield file, header, algorithms
+    for file in known:
+        if file in beside:
+            yield file, Header({}, {}, 0, 0, beside[file]), {known[file].algorithm}
 
 
-def _is_small(name: str, size: int) -> bool:
-    """Whether a file is what lies beside weights: a tokenizer, a configuration."""
-    weights = name.endswith(contents.SUFFIX) or contents.other_weights([name])
-    return size <= MOST_TEXT_BYTES and not weights
-
-
-def _lanes(tie: Tie, files: Mapping[str, FileLane]) -> list[PairLane]:
+def _lanes(tie: Tie, files: Mapping[str, FileLane], size: int) -> list[PairLane]:
     """What has to be read to compare a pair: nothing, where they are of different dtypes."""
     if tie.dtypes[0] != tie.dtypes[1]:
         return []
-    return [PairLane(_side(files, copy), _side(files, original), copy[1]) for copy, original in tie.places]
+    return [
+        PairLane(_side(files, copy), _side(files, original), copy[1], size) for copy, original in tie.places
+    ]
 
 
 def _side(files: Mapping[str, FileLane], place: Place) -> tuple[Source, int]:

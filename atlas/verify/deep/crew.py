@@ -18,7 +18,7 @@ Job = Callable[[threading.Event], int]
 """Reads one block, and says how many bytes that were. It may wait for others only as long as the event is not set."""
 
 MOST_THREADS = 8
-"""More would read faster than disks do; a block each, they hold 128 MiB."""
+"""More would read faster than disks do."""
 
 _TICK_SECONDS = 0.1
 _PATIENCE_SECONDS = 0.5
@@ -74,9 +74,10 @@ class Crew:
         try:
             for worker in workers:
                 worker.start()
-            while self._working:
+            done = False
+            while not done:
                 with self._changed:
-                    self._changed.wait(_TICK_SECONDS)
+                    done = self._changed.wait_for(lambda: not self._working, _TICK_SECONDS)
                 self._told(self._bytes_read)
         finally:
             self._stop.set()

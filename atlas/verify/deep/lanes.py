@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import partial
 
 from atlas.checkpoint.header import Header, Tensor
 from atlas.errors import CheckpointError
-from atlas.verify.deep.blocks import BLOCK_BYTES, Block, Part, cut, element_bytes
+from atlas.verify.deep.blocks import Block, Part, cut, element_bytes
 from atlas.verify.deep.crew import MOST_THREADS, Job
 from atlas.verify.deep.mapped import Source
 from atlas.verify.deep.patterns import PATTERNS
@@ -29,6 +29,7 @@ class FileLane:
 
     Args:
         algorithms: of the hashes, `sha256` and `md5`; where none is wanted, only the data is read.
+        block_bytes: how much to read at a time.
 
     Attributes:
         bytes: how much there is to read.
@@ -36,7 +37,7 @@ class FileLane:
         error: why the file could not be read to its end.
     """
 
-    def __init__(self, source: Source, header: Header, algorithms: Collection[str]) -> None:
+    def __init__(self, source: Source, header: Header, algorithms: Collection[str], block_bytes: int) -> None:
         self.source = source
         self.header = header
         self.most = HASHING_THREADS if algorithms else MOST_THREADS
@@ -45,7 +46,7 @@ class FileLane:
         begin = 0 if algorithms else header.data_start
         self.bytes = header.file_bytes - begin
         self._hashes = {name: hashlib.new(name, usedforsecurity=False) for name in algorithms}
-        self._blocks = enumerate(cut(header, begin))
+        self._blocks = enumerate(cut(header, begin, block_bytes))
         self._turn = 0
         self._changed = threading.Condition()
 
@@ -105,14 +106,15 @@ class PairLane:
 
     most = MOST_THREADS
 
-    def __init__(self, copy: Side, original: Side, tensor: Tensor) -> None:
+    def __init__(self, copy: Side, original: Side, tensor: Tensor, block_bytes: int) -> None:
         self.differing = 0
         self.first: int | None = None
         self.error: CheckpointError | None = None
         self._sides = (copy, original)
         self._size = tensor.end - tensor.begin
         self._element_bytes = element_bytes(tensor.dtype)
-        self._offsets: Iterator[int] = iter(range(0, self._size, BLOCK_BYTES // 2))
+        self._step = block_bytes // 2  # of either side
+        self._offsets = iter(range(0, self._size, self._step))
         self._changed = threading.Lock()
         self.bytes = 2 * self._size
 
@@ -121,7 +123,7 @@ class PairLane:
         return None if offset is None or self.error else partial(self._compare, offset)
 
     def _compare(self, offset: int, stop: threading.Event) -> int:
-        size = min(BLOCK_BYTES // 2, self._size - offset)
+        size = min(self._step, self._size - offset)
         (a, a_begin), (b, b_begin) = ((source, begin + offset) for source, begin in self._sides)
         try:
             with a.block(a_begin, a_begin + size) as ours, b.block(b_begin, b_begin + size) as theirs:

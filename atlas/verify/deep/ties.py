@@ -18,7 +18,7 @@ class Tie:
     """A tied matrix that is stored twice.
 
     Attributes:
-        copy, original: as the files name them.
+        copy, original: as they are declared; the files may have a prefix before that.
         redundant: the copy need not be there; some conventions store it all the same.
         places: where the two lie; of Meta's model-parallel files, in each.
     """
@@ -44,9 +44,9 @@ def ties(case: Case) -> Iterator[Tie]:
         tied_to = case.row(name).tied_to
         original = originals.get(tied_to.id) if tied_to else None
         if original is not None and {name, original} <= whole:
-            copy, other = case.found[name].name, case.found[original].name
-            if places := tuple(_places(case.inventory, copy, other)):
-                yield Tie(copy, other, name in case.copies, places)
+            stored, other = case.found[name].name, case.found[original].name
+            if places := tuple(_places(case.inventory, stored, other)):
+                yield Tie(name, original, name in case.copies, places)
 
 
 def _shape(case: Case, name: str) -> tuple[int, ...] | None:
