@@ -147,3 +147,14 @@ def test_a_tie_to_what_is_itself_tied_would_lose_the_matrix(tmp_path: Path) -> N
     tied = Library(tmp_path)
     with pytest.raises(SpecError, match="itself tied"):
         bind(resolve("llama3.2-1b", tied), tied)
+
+
+def test_the_example_of_contributing_is_a_model(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+    block = guide.partition("```toml\n")[2].partition("```")[0]
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "mine.toml").write_text("\n".join(line.strip() for line in block.splitlines()))
+    mine = Library(tmp_path)
+    assert check(mine).faults == ()
+    # Llama 3.2 1B's sizes, not tied: 1,235,814,400 and once more 128,256 × 2,048
+    assert counts.total(bind(resolve("mine-1b", mine), mine)) == 1_235_814_400 + 128_256 * 2_048
