@@ -10,7 +10,8 @@ from atlas.analyse import counts, diff, flops, memory, trace
 from atlas.bind import bind
 from atlas.graph import Graph
 from atlas.library import Library
-from atlas.pages import Page, page
+from atlas.page import Page
+from atlas.pages import page
 from atlas.resolve import resolve
 
 

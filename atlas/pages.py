@@ -7,101 +7,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from atlas import shapes, spec
 from atlas.analyse import counts
-from atlas.analyse.trace import Size, shape_of
+from atlas.analyse.trace import shape_of
 from atlas.bibliography import Evidence, evidence
 from atlas.conditions import holds
 from atlas.errors import UsageError
-from atlas.evidence import Line, Reader
+from atlas.evidence import Reader
 from atlas.graph import Block, Graph, Node, Operand, Step, Weight
 from atlas.library import Library
 from atlas.model import require_described
-
-
-@dataclass(frozen=True, slots=True)
-class Equation:
-    latex: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """What flows in or out: `z [B batch, T positions, 4096 d]`."""
-
-    name: str
-    symbol: str
-    axes: tuple[str, ...]
-    shape: tuple[Size, ...]
-    dtype: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """A line of the exact accounting."""
-
-    component: str
-    calculation: str
-    parameters: int
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """A file that shows it, with the lines; the excerpt only where the source is at hand and its hash is right."""
-
-    source: str
-    path: str
-    lines: tuple[tuple[int, int], ...]
-    excerpt: tuple[Line, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a model's page says at its top."""
-
-    publisher: str
-    released: str
-    family: str
-    follows: str | None
-    kind: str
-    hub_id: str | None
-    context_length: int | None
-    dtype: str
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What `atlas explain` says.
-
-    Attributes:
-        kind: `model`, `learned` (a component with weights), `computed` (one without), `activation` or `input`.
-        accounting: for a component, one instance's; for a model, all components' with every instance.
-        instances: in how many layers it stands.
-        parameters: of all its instances.
-        rests_on: what the figures rest on.
-    """
-
-    model: str
-    node: str | None
-    kind: str
-    title: str
-    summary: str
-    expression: str
-    equation: Equation
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
-    accounting: tuple[Amount, ...]
-    instances: int
-    parameters_per_instance: int
-    parameters: int
-    notes: tuple[str, ...]
-    rests_on: str
-    code: tuple[Code, ...]
-    sources: tuple[Evidence, ...]
-    facts: Facts | None
+from atlas.page import Amount, Code, Equation, Facts, Page, Value
 
 
 def page(graph: Graph, library: Library, node: str | None = None, reader: Reader | None = None) -> Page:

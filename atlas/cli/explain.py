@@ -14,7 +14,7 @@ from atlas.report import console
 
 if TYPE_CHECKING:
     from atlas.graph import Graph
-    from atlas.pages import Page
+    from atlas.page import Page
 
 
 def register(app: typer.Typer) -> None:

@@ -14,7 +14,7 @@ RESULTS = {
     "models": ("atlas.listing", "Listing"),
     "params": ("atlas.analyse.counts", "Counts"),
     "trace": ("atlas.analyse.trace", "Trace"),
-    "explain": ("atlas.pages", "Page"),
+    "explain": ("atlas.page", "Page"),
     "memory": ("atlas.analyse.memory", "Memory"),
     "flops": ("atlas.analyse.flops", "Flops"),
     "diff": ("atlas.analyse.diff", "Diff"),
