@@ -27,7 +27,12 @@ def bind(model: Model, library: Library) -> Graph:
         ConfigError: a dimension is missing, or does not divide as the architecture needs.
         SpecError: the description contradicts itself, the vocabulary or a component.
     """
-    return _Binder(model, library).graph()
+    if not model.family:
+        return _Binder(model, library).graph()
+    known: Graph | None = library.bound.get(model.id)
+    if known is None or known.model != model:
+        known = library.bound[model.id] = _Binder(model, library).graph()
+    return known
 
 
 class _Binder:

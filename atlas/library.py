@@ -63,6 +63,8 @@ class Library:
     def __init__(self, *overlays: Path) -> None:
         self.folders = (builtin_folder(), *overlays)
         self._loaded: dict[tuple[str, str], spec.Spec] = {}
+        self.bound: dict[str, Any] = {}
+        """Catalogued model's id -> its graph, kept by `atlas.bind`: many checkpoints are held against one."""
 
     # ---- the vocabulary: one file in each folder, their tables together
 
