@@ -86,9 +86,14 @@ def check(
     compared = [lane for _, pair in pairs for lane in pair]
     lanes: list[FileLane | PairLane] = [*files.values(), *compared]
     total = sum(lane.bytes for lane in lanes)
-    crew = Crew(lanes, lambda done: told("reading the data", done, total) if told else None)
-    with surviving():
-        bytes_read = crew.run(workers)
+    with surviving() as rescue:
+
+        def tick(done: int) -> None:
+            rescue()
+            if told is not None:
+                told("reading the data", done, total)
+
+        bytes_read = Crew(lanes, tick).run(workers)
     sure = [(tie, pair) for tie, pair in pairs if not any(lane.error for lane in pair)]
     return Deep(
         findings=(*findings, *_of_files(files, known), *_of_values(files), *_of_pairs(sure)),

@@ -48,12 +48,12 @@ class Crew:
     """Threads at work on some lanes.
 
     Args:
-        told: of the bytes read so far, about ten times a second, in the thread that waits.
+        tick: called about ten times a second, in the thread that waits, with the bytes read so far.
     """
 
-    def __init__(self, lanes: Iterable[Lane], told: Callable[[int], None]) -> None:
+    def __init__(self, lanes: Iterable[Lane], tick: Callable[[int], None]) -> None:
         self._lanes = list(lanes)
-        self._told = told
+        self._tick = tick
         self._stop = threading.Event()
         self._changed = threading.Condition()
         self._at: Counter[Lane] = Counter()
@@ -78,7 +78,7 @@ class Crew:
             while not done:
                 with self._changed:
                     done = self._changed.wait_for(lambda: not self._working, _TICK_SECONDS)
-                self._told(self._bytes_read)
+                self._tick(self._bytes_read)
         finally:
             self._stop.set()
             deadline = time.monotonic() + _PATIENCE_SECONDS

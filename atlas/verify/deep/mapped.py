@@ -2,9 +2,10 @@
 
 Mapping reads what is in the page cache half as fast again as `read` into a buffer does (`benchmarks/deep.py`). The price is
 that a file which somebody cuts short meanwhile, or a disk that fails, is no error that a call returns: the thread that
-touches the page gets SIGBUS, which ends the process. So while blocks are read, SIGBUS has a handler. The main thread runs
-it, as Python does with every signal; it lays zeros over the block that has no pages any more, the thread goes on, and the
-block is reported as unreadable. Where it is not the main thread that waits for the blocks, SIGBUS is left as it is.
+touches the page gets SIGBUS, which ends the process. So while blocks are read, SIGBUS is caught, which lets that thread try
+the page again and again, until the thread that waits for them all looks after it: it lays zeros over a block that has no
+pages any more, and the block is reported as unreadable. It is not left to the signal's handler: that Python runs it in time
+while a thread gets the signal a million times a second is luck. Only the main thread can catch signals.
 """
 
 from __future__ import annotations
@@ -108,28 +109,44 @@ class Source:
         return CheckpointError(f"{self.where}: the file cannot be read: {reason}", code="header")
 
 
+class Rescue:
+    """What lets threads go on that hang at pages which are not there; to be called some times a second."""
+
+    def __init__(self) -> None:
+        self._signalled = False
+        self._in_vain = 0
+
+    def signalled(self, number: int, frame: object) -> None:
+        self._signalled = True
+
+    def __call__(self) -> None:
+        views = [view for view in list(_views) if not view.lost]
+        lost = [view for view in views if view.is_cut()]
+        if lost:
+            self._in_vain = 0
+        elif self._signalled:
+            self._in_vain += 1
+            # Once may be what was left of a signal that has been dealt with; again, and it is the disk, who knows under which.
+            lost = views if self._in_vain > 1 else []
+        self._signalled = False
+        for view in lost:
+            view.lost = True
+            _map_zeros(view.pages.ctypes.data, view.pages.nbytes)
+
+
 @contextmanager
-def surviving() -> Iterator[None]:
+def surviving() -> Iterator[Rescue]:
     """Read blocks meanwhile, and live on where the pages of one are gone."""
+    rescue = Rescue()
     bus = getattr(signal, "SIGBUS", None)  # not on Windows, where nobody can cut a mapped file short
     if bus is None or threading.current_thread() is not threading.main_thread():
-        yield
+        yield rescue
         return
-    before = signal.signal(bus, _lay_zeros)
+    before = signal.signal(bus, rescue.signalled)
     try:
-        yield
+        yield rescue
     finally:
         signal.signal(bus, before)
-
-
-def _lay_zeros(number: int, frame: object) -> None:
-    """Let the thread that hangs at a page which is not there go on."""
-    views = list(_views)
-    if not views:  # nothing of ours: as if there were no handler
-        signal.signal(number, signal.SIG_DFL)
-    for view in [view for view in views if view.is_cut()] or views:
-        view.lost = True
-        _map_zeros(view.pages.ctypes.data, view.pages.nbytes)
 
 
 def _map_zeros(address: int, length: int) -> None:
