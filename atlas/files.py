@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Texts read within a bound, and files written whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,30 @@ import tempfile
 from pathlib import Path
 
 from atlas.errors import UsageError
+
+MOST_TEXT_BYTES = 64 * 2**20
+"""Of a text a user hands over: far beyond any, and soon reached by what never ends."""
+
+
+def read_text(path: Path, what: str) -> str:
+    """A text file, or a pipe, as UTF-8.
+
+    Args:
+        what: the option that names it, for messages.
+
+    Raises:
+        UsageError: it cannot be read, is not UTF-8, or does not end.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_TEXT_BYTES + 1)
+        if len(data) > MOST_TEXT_BYTES:
+            raise UsageError(f"{what} {path}: more than {MOST_TEXT_BYTES:,} bytes, which no such text is")
+        return data.decode("utf-8")
+    except OSError as error:
+        raise UsageError(f"{what} {path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{what} {path}: byte {error.start} is not UTF-8") from None
 
 
 def write_whole(path: Path, text: str) -> None:

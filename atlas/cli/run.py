@@ -94,7 +94,7 @@ def run(
         prompt=text,
         token_ids=_ids(token_ids),
         weights=checkpoint,
-        tokenizer=tokenizer,
+        tokenizer=_tokenizer(tokenizer, model, checkpoint),
         device=device,
         dtype=dtype,
         max_new_tokens=max_new_tokens,
@@ -109,6 +109,8 @@ def run(
 
     with progress() as told:
         result = session.run(bind(described, library), options, told)
+    for note in result.notes:
+        console.note(note)
     if json:
         console.json(result)
     else:
@@ -120,14 +122,34 @@ def run(
 def _prompt(text: str | None, file: Path | None, ids: str | None) -> str:
     if sum(given is not None for given in (text, file, ids)) > 1:
         raise UsageError("--prompt, --prompt-file and --token-ids exclude each other")
-    if file is None:
-        return text or ""
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--prompt-file {file}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"--prompt-file {file}: byte {error.start} is not UTF-8") from None
+    if file is not None:
+        from atlas.files import read_text
+
+        return read_text(file, "--prompt-file")
+    if any("\ud800" <= char <= "\udfff" for char in text or ""):
+        raise UsageError("--prompt is not UTF-8", hint="give its ids with --token-ids")
+    return text or ""
+
+
+def _tokenizer(given: Path | None, model: str | None, checkpoint: Path | None) -> Path | None:
+    """The tokenizer.json asked for; else MODEL's own, where the weights lie elsewhere and have none beside them."""
+    if given is not None:
+        file = given / "tokenizer.json" if given.is_dir() else given
+        if not file.is_file():
+            raise UsageError(f"--tokenizer {given}: no such file", hint="give a tokenizer.json")
+        return file
+    beside = [
+        folder / "tokenizer.json"
+        for folder in (_folder(checkpoint), _folder(Path(model) if model else None))
+        if folder
+    ]
+    return next((file for file in beside if file.is_file()), None)
+
+
+def _folder(path: Path | None) -> Path | None:
+    if path is None or not path.exists():
+        return None
+    return path if path.is_dir() else path.parent
 
 
 def _ids(text: str | None) -> tuple[int, ...] | None:
@@ -161,7 +183,7 @@ def _model_and_weights(
         if name is None:
             return from_path(path if path.is_dir() else path.parent, library), path
         return resolve(name, library), path
-    model = resolve(name or DEFAULT, library)
+    model = resolve(DEFAULT if name is None else name, library)
     if weights == "random":
         return model, None
     return model, _own_folder(name) or (_in_cache(model.hub_id) if model.hub_id else None)

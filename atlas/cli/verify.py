@@ -92,6 +92,8 @@ def verify(
         )
     if receipt is not None and len(repos) > 1:
         raise UsageError("--receipt is of one checkpoint, and several are given")
+    if receipt is not None:
+        receipts.refuse_to_replace(receipt)
     if deep:
         from atlas.verify.deep import require_extra
 

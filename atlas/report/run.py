@@ -9,8 +9,6 @@ from atlas.run.result import Result
 
 def show(result: Result) -> None:
     """What ran, what of it was confirmed, the likeliest next tokens, and last the generated text as it stands."""
-    for note in result.notes:
-        console.note(note)
     console.write(f"{result.model} on {result.device} in {result.dtype}, attention {result.kernel}")
     console.write(f"weights    {result.weights}: {result.source}")
     ids = ", ".join(map(str, result.prompt_ids[:12])) + (", …" if len(result.prompt_ids) > 12 else "")

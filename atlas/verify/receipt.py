@@ -10,6 +10,9 @@ from atlas.errors import UsageError
 from atlas.verify.result import Verification
 from atlas.version import __version__
 
+MOST_BYTES = 64 * 2**20
+"""Of a receipt: far beyond any."""
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -50,6 +53,20 @@ def read(path: Path) -> Receipt:
         raise UsageError(
             f"--receipt {path} is no receipt of `atlas verify`: {where}: {first['msg']}"
         ) from None
+
+
+def refuse_to_replace(path: Path) -> None:
+    """A receipt may take the place of a receipt and of nothing else: not of the weights it is about.
+
+    Raises:
+        UsageError: something else is there.
+    """
+    if path.is_dir():
+        raise UsageError(f"--receipt {path} is a folder, expected a file to write")
+    if path.exists() or path.is_symlink():
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:
+            raise UsageError(f"--receipt {path} is there already and is no receipt; it is left as it is")
+        read(path)
 
 
 def rests_on(found: Receipt) -> str:

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from atlas.errors import AtlasError, UsageError
+from atlas.files import read_text
 from atlas.verify.result import Failed, Refusal, Source, Verification
 
 AT_ONCE = 4
@@ -53,12 +54,7 @@ def listed(path: Path) -> list[str]:
     Raises:
         UsageError: it cannot be read, or lists none.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UsageError(f"--repos-from {path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"--repos-from {path}: byte {error.start} is not UTF-8") from None
+    lines = read_text(path, "--repos-from").splitlines()
     repos = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not repos:
         raise UsageError(

@@ -173,3 +173,21 @@ def test_misuse_of_verify_is_refused(tmp_path: Path) -> None:
     ):
         ran = run("verify", *arguments)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), arguments
+
+
+def test_a_receipt_never_takes_the_place_of_anything_else(tmp_path: Path) -> None:
+    folder = save(tmp_path / "c", hub())
+    for file in ("model.safetensors", "config.json"):
+        before = (folder / file).read_bytes()
+        ran = run("verify", str(folder), "--receipt", str(folder / file))
+        assert (ran.code, ran.out) == (2, "")
+        assert (folder / file).read_bytes() == before
+    receipt = folder / "receipt.json"
+    assert [run("verify", str(folder), "--receipt", str(receipt)).code for _ in range(2)] == [0, 0]
+
+
+def test_texts_that_never_end_are_refused(tmp_path: Path) -> None:
+    if not Path("/dev/zero").exists():
+        pytest.skip("there is no /dev/zero here")
+    ran = run("verify", "--repos-from", "/dev/zero")
+    assert (ran.code, "no such text" in ran.err) == (2, True)

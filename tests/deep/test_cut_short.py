@@ -123,9 +123,10 @@ print(*[finding.code for finding in found.findings])
 """
 
 
-def test_cut_short_while_it_is_checked(tmp_path: Path) -> None:
-    """By somebody who comes a tenth of a second after it was begun, while all threads are at it."""
-    sparse(tmp_path / "model.safetensors", {"w": T((2**14, 2**15))})
+@pytest.mark.parametrize("name", ["w", "w1", "w12"], ids=len)
+def test_cut_short_while_it_is_checked(name: str, tmp_path: Path) -> None:
+    """By somebody who comes a tenth of a second after it was begun, while all threads are at it; aligned and not."""
+    sparse(tmp_path / "model.safetensors", {name: T((2**14, 2**15))})
     done = subprocess.run(
         [sys.executable, "-c", CUT_WHILE_CHECKED, str(tmp_path)],
         capture_output=True,

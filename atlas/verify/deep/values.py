@@ -56,18 +56,25 @@ class Values:
 def look(data: Bytes, pattern: Pattern, start: int = 0) -> Values:
     """Look at bytes that hold whole elements, little-endian and at any address.
 
+    They are touched while other threads may run, as far as there are hundreds of them: a page of them that is gone would
+    else stop the very thread that helps (`atlas.verify.deep.mapped`). NumPy fetches the first word with the interpreter
+    locked unless a reduction has an initial value, and so the first words of data that is not aligned.
+
     Args:
         start: how many elements of the tensor lie before them.
     """
-    unsigned, signed = (data.view(f"<{kind}{pattern.word_bytes}") for kind in "ui")
+    unsigned, signed = (np.dtype(f"<{kind}{pattern.word_bytes}") for kind in "ui")
+    all_words = data.view(unsigned)
     step = PIECE_BYTES // pattern.word_bytes
     sign, infinity, only_nan = pattern.sign, pattern.infinity, pattern.only_nan
     found = Values(data.size, zero=pattern.zero)
-    for i in range(0, unsigned.size, step):
-        words = unsigned[i : i + step]
-        highest = int(np.maximum.reduce(words))
+    for i in range(0, all_words.size, step):
+        words = all_words[i : i + step]
+        if not words.flags.aligned:
+            words = words.copy()
+        highest = int(np.maximum.reduce(words, initial=0))
         if infinity is not None:
-            positive = int(np.maximum.reduce(signed[i : i + step]))
+            positive = int(np.maximum.reduce(words.view(signed), initial=0))
             strange = positive >= infinity or highest >= sign + infinity
             zero = highest <= sign and positive <= 0
         else:
@@ -94,13 +101,11 @@ def _count(words: NDArray[Any], pattern: Pattern, start: int) -> Values:
 
 def differing(a: Bytes, b: Bytes, element_bytes: int) -> tuple[int, int | None]:
     """How many elements of two equally long pieces differ in any bit, and the first of them."""
-    a, b = a.view(f"u{element_bytes}"), b.view(f"u{element_bytes}")
-    step = PIECE_BYTES // element_bytes
     count, first = 0, None
-    for i in range(0, a.size, step):
-        ours, theirs = a[i : i + step], b[i : i + step]
+    for i in range(0, a.size, PIECE_BYTES):
+        ours, theirs = a[i : i + PIECE_BYTES], b[i : i + PIECE_BYTES]
         if not np.array_equal(ours, theirs):
-            unequal = ours != theirs
+            unequal = (ours != theirs).reshape(-1, element_bytes).any(axis=1)
             count += int(np.count_nonzero(unequal))
-            first = i + int(unequal.argmax()) if first is None else first
+            first = i // element_bytes + int(unequal.argmax()) if first is None else first
     return count, first
