@@ -7,6 +7,7 @@ Then, by one thread and by two, in turns:
 
     map     the least there is: the file mapped, and one pass over it, the maximum of 64-bit integers
     read    `readinto` a buffer of 1 MiB, and nothing done with it
+    maxima  the two maxima that tell a value which is no number, and no more: what `deep` could reach
     deep    the whole check, values only
     hash    the whole check with SHA-256 of the file, against SHA-256 of memory by one thread
     numpy   widened to F32, `isfinite().all()` of pieces that fit the cache, mapped
@@ -88,6 +89,10 @@ def read(path: Path) -> Job:
     return job
 
 
+def maxima(piece: np.ndarray) -> object:
+    return np.maximum.reduce(piece.view("<u2")), np.maximum.reduce(piece.view("<i2"))
+
+
 def widened(piece: np.ndarray) -> object:
     return np.isfinite((piece.view("<u2").astype("<u4") << 16).view("<f4")).all()
 
@@ -142,7 +147,7 @@ def measure(path: Path, inventory: Inventory, rounds: int) -> None:
     size = path.stat().st_size
     some = memoryview(bytes(PIECE))
     least = mapped(path, lambda piece: np.maximum.reduce(piece.view("<u8")))
-    others = {"read": read(path), "numpy": mapped(path, widened)}
+    others = {"read": read(path), "maxima": mapped(path, maxima), "numpy": mapped(path, widened)}
     if find_spec("torch"):
         others["torch"] = mapped(path, torch_look())
 
@@ -169,7 +174,7 @@ def measure(path: Path, inventory: Inventory, rounds: int) -> None:
             for label, took in row.items():
                 taken.setdefault(label, []).append(took)
         print(f"{threads} thread{'s' if threads > 1 else ''}")
-        for label in ("map", "read", "deep", "numpy", "torch", "hash"):
+        for label in ("map", "read", "maxima", "deep", "numpy", "torch", "hash"):
             if label in taken:
                 of = "sha256" if label == "hash" else "map"
                 ratio = statistics.median(a / b for a, b in zip(taken[of], taken[label], strict=True))

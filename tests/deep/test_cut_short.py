@@ -12,7 +12,8 @@ import pytest
 
 from atlas.checkpoint.findings import Finding
 from atlas.errors import CheckpointError
-from atlas.verify.deep.mapped import Source, surviving
+from atlas.verify.deep.mapped import LEAST_MAPPED_BYTES, Source, surviving
+from atlas.verify.deep.values import PIECE_BYTES
 from tests.cli.conftest import REPOSITORY
 from tests.deep.conftest import Read
 from tests.deep.files import Stored, write
@@ -63,10 +64,11 @@ import os, sys, threading, time
 import numpy as np
 from pathlib import Path
 from atlas.errors import CheckpointError
-from atlas.verify.deep.mapped import Source, surviving
+from atlas.verify.deep.mapped import LEAST_MAPPED_BYTES, Source, surviving
+from atlas.verify.deep.values import PIECE_BYTES
 
 path = Path(sys.argv[1])
-source = Source(path, "a file")
+source = Source(path, "a file", mapped=True)
 said = []
 
 def reading():
@@ -141,12 +143,12 @@ def test_cut_short_while_it_is_checked(name: str, tmp_path: Path) -> None:
 
 def test_a_disk_that_fails(tmp_path: Path) -> None:
     """No file is cut short, and the signal comes again: then it is the disk. Once is not enough to say so."""
-    (tmp_path / "file").write_bytes(b"x" * 10_000)
-    source = Source(tmp_path / "file", "f")
+    (tmp_path / "file").write_bytes(b"x" * 100_000)
+    source = Source(tmp_path / "file", "f", mapped=True)
     with surviving() as rescue:
 
         def read_while_signalled(times: int) -> int:
-            with source.block(0, 10_000) as data:
+            with source.block(0, 100_000) as data:
                 for _ in range(times):
                     os.kill(os.getpid(), signal.SIGBUS)
                     rescue()
@@ -160,10 +162,77 @@ def test_a_disk_that_fails(tmp_path: Path) -> None:
 
 def test_cut_short_within_the_last_page(tmp_path: Path) -> None:
     """Then no signal comes: what is left of the page reads as zeros."""
-    (tmp_path / "file").write_bytes(b"x" * 1000)
-    with surviving(), pytest.raises(CheckpointError) as error, Source(tmp_path / "file", "f").block(0, 1000):
-        os.truncate(tmp_path / "file", 999)
+    (tmp_path / "file").write_bytes(b"x" * 100_000)
+    source = Source(tmp_path / "file", "f", mapped=True)
+    with surviving(), pytest.raises(CheckpointError) as error, source.block(0, 100_000):
+        os.truncate(tmp_path / "file", 99_999)
     assert error.value.code == "truncated"
+
+
+CUT_AS_SOON_AS_MAPPED = """
+import os, sys, threading
+from contextlib import contextmanager
+from pathlib import Path
+from atlas.checkpoint import local
+from atlas.checkpoint.inventory import take
+from atlas.verify.deep.check import check
+from atlas.verify.deep.mapped import Source
+
+folder, hash_all, in_main = Path(sys.argv[1]), sys.argv[2] == "hash", sys.argv[3] == "main"
+block = Source.block
+
+@contextmanager
+def cut(source, begin, end):
+    with block(source, begin, end) as data:
+        os.truncate(source.path, 0)
+        yield data
+
+def go():
+    Source.block = cut
+    print(*[found.code for found in check(inventory, hash_all=hash_all, threads=1).findings if found.code != "zero"])
+
+store, only = local.at(folder)
+inventory = take(store, only)
+if in_main:
+    go()
+else:
+    thread = threading.Thread(target=go)
+    thread.start()
+    thread.join()
+"""
+
+LARGE = T((2**20,), "F32")
+PIECE = PIECE_BYTES // 2
+HANGS = {
+    "numbers that NumPy reads with the interpreter locked": {"a": LARGE, "b": T((100,))},
+    "the same before a large tensor": {"a": T((3,)), "b": LARGE},
+    "a few numbers after whole pieces": {"a": T((2 * PIECE + 3,))},
+    "the same at an odd address": {"ab": T((2 * PIECE + 3,))},
+    "just what is mapped": {"a": T((LEAST_MAPPED_BYTES // 2,))},
+    "just what is not": {"a": T((LEAST_MAPPED_BYTES // 2 - 60,))},
+}
+
+
+@pytest.mark.parametrize("thread", ["main", "other"])
+@pytest.mark.parametrize("hashed", ["hash", "values"])
+@pytest.mark.parametrize("tensors", HANGS.values(), ids=HANGS)
+def test_cut_short_as_soon_as_it_is_mapped(
+    tensors: dict[str, T], hashed: str, thread: str, tmp_path: Path
+) -> None:
+    """Before the first byte is touched: no thread may hang with the interpreter locked, nor the process end."""
+    sparse(tmp_path / "model.safetensors", tensors)
+    done = subprocess.run(
+        [sys.executable, "-c", CUT_AS_SOON_AS_MAPPED, str(tmp_path), hashed, thread],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    size = sum(tensor.bytes for tensor in tensors.values())
+    mapped = thread == "main" and size >= LEAST_MAPPED_BYTES
+    assert done.stdout.split() == ["truncated"] * mapped  # what is not mapped had been read before
 
 
 def test_the_handler_of_the_signal_is_put_back() -> None:

@@ -16,7 +16,7 @@ from atlas.verify.deep import says
 from atlas.verify.deep.blocks import block_bytes
 from atlas.verify.deep.crew import Crew, threads_of_use
 from atlas.verify.deep.lanes import FileLane, PairLane
-from atlas.verify.deep.mapped import Source, surviving
+from atlas.verify.deep.mapped import Source, survives, surviving
 from atlas.verify.deep.recorded import Recorded, recorded
 from atlas.verify.deep.ties import Place, Tie, ties
 from atlas.verify.deep.values import Values
@@ -79,7 +79,9 @@ def check(
     beside = _beside(store)
     known, findings = recorded(store, [*inventory.headers, *beside])
     files = {
-        file: FileLane(Source(store.path / file, f"{store.location}/{file}"), header, algorithms, size)
+        file: FileLane(
+            Source(store.path / file, f"{store.location}/{file}", survives()), header, algorithms, size
+        )
         for file, header, algorithms in _wanted(inventory, beside, known, hash_all)
     }
     pairs = [(tie, _lanes(tie, files, size)) for tie in (ties(case) if case else ())]

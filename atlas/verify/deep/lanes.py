@@ -61,7 +61,7 @@ class FileLane:
     def _read(self, i: int, block: Block, stop: threading.Event) -> int:
         try:
             with self.source.block(block.begin, block.end) as data:
-                found = [(part.tensor.name, _look(part, data)) for part in block.parts]
+                found = [(part.tensor.name, self._look(part, block, data)) for part in block.parts]
                 if self._hashes:
                     self._hash_in_turn(i, data, stop)
         except CheckpointError as error:
@@ -74,6 +74,12 @@ class FileLane:
                 self.values[name] |= values
         return block.end - block.begin
 
+    def _look(self, part: Part, block: Block, data: Bytes) -> Values:
+        there = data[part.begin : part.end]
+        if self.source.maps(data.size) and not self.source.maps(there.size):
+            there = self.source.copy(block.begin + part.begin, block.begin + part.end)
+        return look(there, PATTERNS[part.tensor.dtype], part.start)
+
     def _hash_in_turn(self, i: int, data: Bytes, stop: threading.Event) -> None:
         with self._changed:
             while self._turn != i:
@@ -85,10 +91,6 @@ class FileLane:
         with self._changed:
             self._turn += 1
             self._changed.notify_all()
-
-
-def _look(part: Part, block: Bytes) -> Values:
-    return look(block[part.begin : part.end], PATTERNS[part.tensor.dtype], part.start)
 
 
 Side = tuple[Source, int]

@@ -5,12 +5,17 @@ that a file which somebody cuts short meanwhile, or a disk that fails, is no err
 touches the page gets SIGBUS, which ends the process. So while blocks are read, SIGBUS is caught, which lets that thread try
 the page again and again, until the thread that waits for them all looks after it: it lays zeros over a block that has no
 pages any more, and the block is reported as unreadable. It is not left to the signal's handler: that Python runs it in time
-while a thread gets the signal a million times a second is luck. Only the main thread can catch signals.
+while a thread gets the signal a million times a second is luck.
+
+Two things follow. Only the main thread can catch signals, so a check in another one reads and does not map. And a thread that
+hangs must not hold the interpreter's lock, which NumPy keeps over a few hundred numbers and hashlib over two thousand bytes:
+what is that small is read too.
 """
 
 from __future__ import annotations
 
 import ctypes
+import io
 import mmap
 import os
 import signal
@@ -25,6 +30,9 @@ import numpy as np
 
 from atlas.errors import CheckpointError
 from atlas.verify.deep.values import Bytes
+
+LEAST_MAPPED_BYTES = 32 * 2**10
+"""Less is read: four thousand of the widest numbers, with a margin over what locks the interpreter."""
 
 _MAP_FIXED = 0x10  # on Linux and on macOS; the module mmap does not name it
 
@@ -61,24 +69,25 @@ class Source:
 
     Attributes:
         where: its name, for the messages.
+        mapped: whether blocks may be mapped, which is for `surviving` to allow.
     """
 
     path: Path
     where: str
+    mapped: bool = False
 
     @contextmanager
     def block(self, begin: int, end: int) -> Iterator[Bytes]:
-        """The bytes from `begin` to `end`; they are let go with the last array that shows them.
+        """The bytes from `begin` to `end`; those mapped are let go with the last array that shows them.
 
         Raises:
             CheckpointError: the file cannot be read (`header`), or ends before that by now (`truncated`).
         """
+        if not self.maps(end - begin):
+            yield self.copy(begin, end)
+            return
         before = begin % mmap.ALLOCATIONGRANULARITY
-        try:
-            file = self.path.open("rb", buffering=0)
-        except OSError as error:
-            raise self._unreadable(error.strerror) from None
-        with file:
+        with self._open() as file:
             try:
                 pages = mmap.mmap(
                     file.fileno(), end - begin + before, access=mmap.ACCESS_READ, offset=begin - before
@@ -97,6 +106,36 @@ class Source:
                 raise self._cut_short(end)
         if view.lost:
             raise self._unreadable("the disk failed (SIGBUS)")
+
+    def maps(self, size: int) -> bool:
+        """Whether a block of so many bytes is mapped."""
+        return self.mapped and size >= LEAST_MAPPED_BYTES
+
+    def copy(self, begin: int, end: int) -> Bytes:
+        """The bytes from `begin` to `end`, in memory of their own.
+
+        Raises:
+            CheckpointError: as `block`.
+        """
+        data = np.empty(end - begin, np.uint8)
+        with self._open() as file:
+            try:
+                file.seek(begin)
+                done = 0
+                while done < data.size:
+                    count = file.readinto(data[done:].data)
+                    if not count:
+                        raise self._cut_short(end)
+                    done += count
+            except OSError as error:
+                raise self._unreadable(error.strerror) from None
+        return data
+
+    def _open(self) -> io.FileIO:
+        try:
+            return self.path.open("rb", buffering=0)
+        except OSError as error:
+            raise self._unreadable(error.strerror) from None
 
     def _cut_short(self, end: int) -> CheckpointError:
         return CheckpointError(
@@ -134,19 +173,23 @@ class Rescue:
             _map_zeros(view.pages.ctypes.data, view.pages.nbytes)
 
 
+def survives() -> bool:
+    """Whether `surviving` can do what it is for: only the main thread can; on Windows nobody can cut a mapped file short."""
+    return not hasattr(signal, "SIGBUS") or threading.current_thread() is threading.main_thread()
+
+
 @contextmanager
 def surviving() -> Iterator[Rescue]:
     """Read blocks meanwhile, and live on where the pages of one are gone."""
     rescue = Rescue()
-    bus = getattr(signal, "SIGBUS", None)  # not on Windows, where nobody can cut a mapped file short
-    if bus is None or threading.current_thread() is not threading.main_thread():
+    if not survives() or not hasattr(signal, "SIGBUS"):
         yield rescue
         return
-    before = signal.signal(bus, rescue.signalled)
+    before = signal.signal(signal.SIGBUS, rescue.signalled)
     try:
         yield rescue
     finally:
-        signal.signal(bus, before)
+        signal.signal(signal.SIGBUS, before)
 
 
 def _map_zeros(address: int, length: int) -> None:

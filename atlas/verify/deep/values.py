@@ -10,7 +10,8 @@ as it comes, the second finds a piece that fits the cache. Only a piece that has
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from atlas.verify.deep.patterns import Pattern
 
 Bytes = NDArray[np.uint8]
 
-PIECE_BYTES = 512 * 2**10
+PIECE_BYTES = 768 * 2**10
 """Enough for the cost of a call to vanish, little enough for the second maximum to find it in the cache."""
 
 
@@ -56,33 +57,38 @@ class Values:
 def look(data: Bytes, pattern: Pattern, start: int = 0) -> Values:
     """Look at bytes that hold whole elements, little-endian and at any address.
 
-    They are touched while other threads may run, as far as there are hundreds of them: a page of them that is gone would
-    else stop the very thread that helps (`atlas.verify.deep.mapped`). NumPy fetches the first word with the interpreter
-    locked unless a reduction has an initial value, and so the first words of data that is not aligned.
+    They are touched while other threads may run, as far as there are thousands of them: a page of them that is gone would
+    else stop the very thread that helps (`atlas.verify.deep.mapped`). So no last piece is small, and the maxima have an
+    initial value, without which NumPy fetches the first word with the interpreter locked.
 
     Args:
         start: how many elements of the tensor lie before them.
     """
-    unsigned, signed = (np.dtype(f"<{kind}{pattern.word_bytes}") for kind in "ui")
-    all_words = data.view(unsigned)
-    step = PIECE_BYTES // pattern.word_bytes
-    sign, infinity, only_nan = pattern.sign, pattern.infinity, pattern.only_nan
-    found = Values(data.size, zero=pattern.zero)
-    for i in range(0, all_words.size, step):
-        words = all_words[i : i + step]
+    unsigned, signed = (data.view(f"<{kind}{pattern.word_bytes}") for kind in "ui")
+    zero, found = pattern.zero, Values()
+    for begin, end in _pieces(unsigned.size, PIECE_BYTES // pattern.word_bytes):
+        words, numbers = unsigned[begin:end], signed[begin:end]
         if not words.flags.aligned:
             words = words.copy()
+            numbers = words.view(signed.dtype)
         highest = int(np.maximum.reduce(words, initial=0))
-        if infinity is not None:
-            positive = int(np.maximum.reduce(words.view(signed), initial=0))
-            strange = positive >= infinity or highest >= sign + infinity
-            zero = highest <= sign and positive <= 0
+        if pattern.infinity is None:
+            strange = pattern.only_nan is not None and bool((words == pattern.only_nan).any())
+            zero = zero and highest == 0
         else:
-            strange = only_nan is not None and only_nan in words
-            zero = highest == 0
-        if strange or (found.zero and not zero):
-            found |= _count(words, pattern, start + i // pattern.words) if strange else Values(zero=False)
-    return found
+            positive = int(np.maximum.reduce(numbers, initial=0))
+            strange = positive >= pattern.infinity or highest >= pattern.sign + pattern.infinity
+            zero = zero and highest <= pattern.sign and positive <= 0
+        if strange:
+            found |= _count(words, pattern, start + begin // pattern.words)
+    return replace(found, bytes=data.size, zero=zero)
+
+
+def _pieces(size: int, step: int) -> Iterator[tuple[int, int]]:
+    """Where so many things are cut into pieces of `step`, the last of which is longer by what is left."""
+    whole = max(size // step, 1)
+    for i in range(whole):
+        yield i * step, size if i + 1 == whole else (i + 1) * step
 
 
 def _count(words: NDArray[Any], pattern: Pattern, start: int) -> Values:
@@ -102,10 +108,10 @@ def _count(words: NDArray[Any], pattern: Pattern, start: int) -> Values:
 def differing(a: Bytes, b: Bytes, element_bytes: int) -> tuple[int, int | None]:
     """How many elements of two equally long pieces differ in any bit, and the first of them."""
     count, first = 0, None
-    for i in range(0, a.size, PIECE_BYTES):
-        ours, theirs = a[i : i + PIECE_BYTES], b[i : i + PIECE_BYTES]
+    for begin, end in _pieces(a.size, PIECE_BYTES):
+        ours, theirs = a[begin:end], b[begin:end]
         if not np.array_equal(ours, theirs):
             unequal = (ours != theirs).reshape(-1, element_bytes).any(axis=1)
             count += int(np.count_nonzero(unequal))
-            first = i // element_bytes + int(unequal.argmax()) if first is None else first
+            first = begin // element_bytes + int(unequal.argmax()) if first is None else first
     return count, first
