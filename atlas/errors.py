@@ -18,6 +18,8 @@ goes into `hint`. Nothing here is printed; `atlas.cli` does that, and maps the c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 
 def shown(value: object) -> str:
     """A value read from JSON, as a message shows it: as JSON writes it, and never long."""
@@ -115,3 +117,19 @@ class RunError(AtlasError):
 
 class MissingExtra(AtlasError):
     code = "missing_extra"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error as a document has it, with the attributes of an `AtlasError`."""
+
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What every command's `--json` prints in place of its result where it fails."""
+
+    error: Refusal

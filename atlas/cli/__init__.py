@@ -18,7 +18,7 @@ gc.set_threshold(500_000, 10, 10)
 
 import typer  # noqa: E402
 
-from atlas.errors import AtlasError  # noqa: E402
+from atlas.errors import AtlasError, Failure, Refusal  # noqa: E402
 from atlas.report import console  # noqa: E402
 from atlas.version import __version__  # noqa: E402
 
@@ -136,7 +136,7 @@ def _report(failure: Exception, *, as_json: bool) -> int:
         )
         message = f"{type(failure).__name__}: {failure}"
     if as_json:
-        console.json({"error": {"code": code, "message": message, "hint": hint}})
+        console.json(Failure(Refusal(code, message, hint)))
     else:
         console.error(message, hint)
     return int(exit_code)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from atlas.errors import UsageError
+from atlas.errors import Failure, UsageError
 from atlas.report import console
 
-# command -> module and class of what its --json prints
+# command -> module and class of what its --json prints; `receipt`, of what `atlas verify --receipt` writes
 RESULTS = {
     "models": ("atlas.listing", "Listing"),
     "params": ("atlas.analyse.counts", "Counts"),
@@ -20,9 +20,12 @@ RESULTS = {
     "diff": ("atlas.analyse.diff", "Diff"),
     "verify": ("atlas.verify.result", "Printed"),
     "run": ("atlas.run.result", "Result"),
-    "evidence": ("atlas.evidence", "Checked"),
-    "specs": ("atlas.speccheck", "SpecCheck"),
+    "evidence check": ("atlas.evidence", "Checked"),
+    "specs check": ("atlas.speccheck", "SpecCheck"),
+    "specs import": ("atlas.importers.catalogue", "Catalogue"),
+    "receipt": ("atlas.verify.receipt", "Receipt"),
 }
+SHORT = {"evidence": "evidence check", "specs": "specs check"}
 
 
 def register(app: typer.Typer) -> None:
@@ -30,9 +33,9 @@ def register(app: typer.Typer) -> None:
 
 
 def schema(
-    command: Annotated[str, typer.Argument(metavar="COMMAND", help=f"One of {', '.join(RESULTS)}.")],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help=f"One of {', '.join(RESULTS)}.")],
 ) -> None:
-    """Print the JSON schema that a command's --json output validates against.
+    """Print the JSON schema that a command's --json output validates against, its failures included.
 
     Example: atlas schema params
     """
@@ -40,10 +43,14 @@ def schema(
 
     from pydantic import TypeAdapter
 
-    if command not in RESULTS:
+    name = " ".join(command)
+    name = SHORT.get(name, name)
+    if name not in RESULTS:
         raise UsageError(
-            f"no command with a JSON output is called {command!r}", hint=f"there are {', '.join(RESULTS)}"
+            f"no command with a JSON output is called {name!r}", hint=f"there are {', '.join(RESULTS)}"
         )
-    module, name = RESULTS[command]
-    made = TypeAdapter(getattr(import_module(module), name)).json_schema(mode="serialization")
+    module, attribute = RESULTS[name]
+    result = getattr(import_module(module), attribute)
+    document = result if name == "receipt" else result | Failure
+    made = TypeAdapter(document).json_schema(mode="serialization")
     console.json({"$schema": "https://json-schema.org/draft/2020-12/schema", **made})

@@ -32,7 +32,7 @@ def import_(
     Example: atlas specs import site-packages/llama_models --into specs/catalogue
     """
     from atlas.files import write_whole
-    from atlas.importers.catalogue import read_catalogue, to_json, to_toml
+    from atlas.importers.catalogue import read_catalogue, to_toml
 
     catalogue = read_catalogue(folder)
     if into is not None:
@@ -42,7 +42,7 @@ def import_(
             write_whole(into / f"{stem}.toml", text)
             console.note(f"wrote {into / f'{stem}.toml'}")
     if json:
-        console.json(to_json(catalogue))
+        console.json(catalogue)
     elif into is None:
         console.write("\n".join(to_toml(catalogue).values()).rstrip("\n"))
 

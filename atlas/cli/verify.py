@@ -82,7 +82,7 @@ def verify(
     from atlas.verify.result import Several, Verification
     from atlas.verify.several import AT_ONCE, listed, outcomes
 
-    repos = [*(repo or []), *(listed(repos_from) if repos_from else [])]
+    repos = list(dict.fromkeys([*(repo or []), *(listed(repos_from) if repos_from else [])]))
     if path is None and not repos:
         usage = " ".join(ctx.get_usage().split())
         raise UsageError("there is nothing to verify: give a PATH or --repo", hint=usage)

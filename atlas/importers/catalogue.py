@@ -22,7 +22,7 @@ from atlas.errors import ConfigError
 from atlas.importers.syntax import HINT, Evaluator, Instance, Member
 
 SOURCE = "llama-models/sku_list"
-"""What specs/sources.toml calls the file that the lines are in."""
+"""What the bibliography calls the file that the lines are in."""
 
 # Meta's two files have 43 KB together.
 MOST_BYTES = 1 << 20
@@ -58,11 +58,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All entries in Meta's order, and the names they use; `version` is the package's, where it is known."""
+    """All entries in Meta's order, and the names they use.
+
+    Attributes:
+        version: the package's, where it is known.
+        source: what the bibliography calls the file that all lines are in.
+    """
 
     version: str | None
     names: dict[str, Named]
     entries: list[Entry]
+    source: str = SOURCE
 
 
 def read_catalogue(folder: Path) -> Catalogue:
@@ -82,11 +88,6 @@ def read_catalogue(folder: Path) -> Catalogue:
     reader = _Reader(evaluator, path, text)
     entries = [reader.entry(model) for model in models]
     return Catalogue(_version(package), dict(sorted(reader.names.items())), entries)
-
-
-def to_json(catalogue: Catalogue) -> dict[str, Any]:
-    """The catalogue as plain lists and dicts."""
-    return {"source": SOURCE, **asdict(catalogue)}
 
 
 def to_toml(catalogue: Catalogue) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from atlas.checkpoint.findings import Finding
+from atlas.errors import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +89,6 @@ class Verification:
     @property
     def exit_code(self) -> int:
         return max((finding.exit_code for finding in self.findings), default=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    code: str
-    message: str
-    hint: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from atlas.errors import AtlasError, UsageError
+from atlas.errors import AtlasError, Refusal, UsageError
 from atlas.files import read_text
-from atlas.verify.result import Failed, Refusal, Source, Verification
+from atlas.verify.result import Failed, Source, Verification
 
 AT_ONCE = 4
 """Repositories checked at the same time; each has several requests under way."""

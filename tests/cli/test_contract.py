@@ -42,6 +42,16 @@ def test_json_is_one_document_that_validates(command: list[str]) -> None:
     jsonschema.validate(ran.json, schema.json)
 
 
+def test_a_command_of_two_words_has_a_schema(tmp_path: Path) -> None:
+    """Of the first word alone, that of `check`."""
+    assert (
+        run("schema", "specs", "check").json
+        == run("schema", "specs check").json
+        == run("schema", "specs").json
+    )
+    assert run("schema", "evidence", "check").json == run("schema", "evidence").json
+
+
 def test_a_schema_refuses_what_a_command_does_not_print() -> None:
     jsonschema = pytest.importorskip("jsonschema", reason="the schema check needs jsonschema")
     wrong = run("params", "llama3.1-8b", "--json").json | {"total_parameters": "8030261248"}
@@ -136,6 +146,8 @@ def test_with_json_an_error_is_a_document_on_stdout(command: list[str], what: st
     assert ran.err == ""
     error = ran.json["error"]
     assert set(error) == {"code", "message", "hint"}
+    jsonschema = pytest.importorskip("jsonschema", reason="the schema check needs jsonschema")
+    jsonschema.validate(ran.json, run("schema", command[0]).json)
     assert what in error["message"] + error["hint"]
 
 

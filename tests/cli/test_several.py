@@ -155,9 +155,23 @@ def test_a_catalogued_repository_is_held_against_the_catalogue_as_well(
 def test_every_document_validates(fake: FakeHub, tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema", reason="the schema check needs jsonschema")
     schema = run("schema", "verify").json
-    for repos in (["tiny/good"], ["tiny/broken"], ["tiny/good", "tiny/broken", "tiny/nowhere"]):
+    for repos in (
+        ["tiny/good"],
+        ["tiny/broken"],
+        ["tiny/nowhere"],
+        ["tiny/good", "tiny/broken", "tiny/nowhere"],
+    ):
         asked = [word for repo in repos for word in ("--repo", repo)]
         jsonschema.validate(verify(fake, tmp_path, *asked, "--json").json, schema)
+    receipt = tmp_path / "receipt.json"
+    assert verify(fake, tmp_path, "--repo", "tiny/good", "--receipt", str(receipt)).code == 0
+    jsonschema.validate(json.loads(receipt.read_text()), run("schema", "receipt").json)
+
+
+def test_a_repository_named_twice_is_checked_once(fake: FakeHub, tmp_path: Path) -> None:
+    asked = ["--repo", "tiny/good", "--repo", "tiny/broken", "--repo", "tiny/good"]
+    checkpoints = verify(fake, tmp_path, *asked, "--json").json["checkpoints"]
+    assert [each["source"]["location"] for each in checkpoints] == ["tiny/good", "tiny/broken"]
 
 
 def test_misuse_of_verify_is_refused(tmp_path: Path) -> None:

@@ -155,7 +155,9 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body in one packet
-    disable_nagle_algorithm = True  # as web servers do: else a reply of two packets waits 40 ms for the client's word
+    disable_nagle_algorithm = (
+        True  # as web servers do: else a reply of two packets waits 40 ms for the client's word
+    )
     server: _Server
 
     def setup(self) -> None:

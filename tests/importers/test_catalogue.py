@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import json
 import tomllib
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from typing import Any
 import pytest
 
 from atlas.errors import ConfigError
-from atlas.importers.catalogue import read_catalogue, to_json, to_toml
+from atlas.importers.catalogue import read_catalogue, to_toml
+from tests.cli.conftest import run
 
 ROOT = Path(__file__).parents[2]
 PINS = ROOT.parent / "shared" / "evidence" / "pins.json"
@@ -242,10 +244,17 @@ def test_defaults_line_endings_and_difficult_values(tmp_path: Path) -> None:
     assert (entry["max_seq_length"], entry["uses"], entry["lines"]) == (4096, [], [[3, 5]])
     assert entry["sha256"] == hashlib.sha256(cited(text.encode().split(b"\n"), entry)).hexdigest()
     assert {"metadata", "huggingface_repo"}.isdisjoint(entry)
-    plain = to_json(catalogue)
+    plain = asdict(catalogue)
     assert json.loads(json.dumps(plain)) == plain
     assert (plain["source"], plain["version"], plain["names"]) == ("llama-models/sku_list", None, {})
     assert typed(plain["entries"][0]["arch_args"]) == typed(entry["arch_args"]) == typed(meant)
+
+
+def test_the_printed_catalogue_validates(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="the schema check needs jsonschema")
+    printed = run("specs", "import", str(planted(tmp_path, LIST)), "--json")
+    jsonschema.validate(printed.json, run("schema", "specs", "import").json)
+    assert len(printed.json["entries"]) == 1
 
 
 def test_version_is_that_of_the_folder_beside(tmp_path: Path) -> None:
