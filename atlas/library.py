@@ -19,6 +19,9 @@ from atlas.errors import SpecError
 
 T = TypeVar("T", bound=spec.Spec)
 
+PARTS = ("axes.toml", "bibliography", "components", "architectures", "catalogue", "models")
+"""What a folder of description files holds, or some of it."""
+
 
 def builtin_folder() -> Path:
     """Where the atlas's own specs lie: inside the installed package, or beside it in a working tree."""

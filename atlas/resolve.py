@@ -98,7 +98,7 @@ def _is_params(file: Path, settings: dict[str, object]) -> bool:
 
 
 def _what_is_there(folder: Path) -> str:
-    names = sorted(entry.name for entry in folder.iterdir())[:5]
+    names = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir())[:5]
     return f"it holds {', '.join(names)}" if names else "it is empty"
 
 

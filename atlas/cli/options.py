@@ -36,13 +36,18 @@ def library_of(specs: list[Path] | None) -> Library:
     """The atlas's descriptions, and those of further folders.
 
     Raises:
-        UsageError: a folder is not there.
+        UsageError: a folder is not there, or holds nothing of the kind.
     """
-    from atlas.library import Library
+    from atlas.library import PARTS, Library
 
     for folder in specs or ():
         if not folder.is_dir():
             raise UsageError(f"--specs {folder}: no such folder")
+        if not any((folder / part).exists() for part in PARTS):
+            raise UsageError(
+                f"--specs {folder}: there are no description files in it",
+                hint=f"give the folder that holds {', '.join(PARTS[:-1])} or {PARTS[-1]}",
+            )
     return Library(*(specs or ()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -155,12 +156,9 @@ def _folder(path: Path | None) -> Path | None:
 def _ids(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
-    try:
-        return tuple(int(word) for word in text.split(","))
-    except ValueError:
-        raise UsageError(
-            f"--token-ids {text!r}: expected integers with commas between, such as 1,2,3"
-        ) from None
+    if not re.fullmatch(r"\s*-?[0-9]{1,20}\s*(,\s*-?[0-9]{1,20}\s*)*", text):
+        raise UsageError(f"--token-ids {text!r}: expected integers with commas between, such as 1,2,3")
+    return tuple(int(word) for word in text.split(","))
 
 
 def _model_and_weights(

@@ -41,9 +41,10 @@ def float_dtype(name: str) -> torch.dtype:
     Raises:
         UsageError: no dtype is called that, or no model can be run in it.
     """
-    code = dtypes.code(name)
+    code = dtypes.find(name)
     if code not in FLOATS:
-        raise UsageError(f"a model cannot be run in {code}", hint=f"use one of {', '.join(FLOATS)}")
+        problem = f"no dtype is called {name!r}" if code is None else f"a model cannot be run in {code}"
+        raise UsageError(problem, hint=f"use one of {', '.join(FLOATS)}, or torch's name such as bfloat16")
     return FLOATS[code]
 
 
