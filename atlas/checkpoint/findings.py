@@ -10,7 +10,8 @@ A message is one sentence with an address; where something can be done about it,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -50,20 +51,24 @@ note = partial(Finding, severity="note", exit_code=0)
 
 
 def judged(
-    findings: Iterable[Finding], *, ignore: Collection[str] = (), strict: bool = False
-) -> tuple[Finding, ...]:
-    """The findings that count, gravest first.
+    findings: Sequence[Finding], *, ignore: Collection[str] = (), strict: bool = False
+) -> tuple[tuple[Finding, ...], dict[str, int]]:
+    """The findings that count, gravest first; and of those that are ignored, how many have which code.
 
     What cannot be read cannot be ignored: nothing would be known of it.
     """
     kept = [finding for finding in findings if finding.code not in ignore or finding.exit_code == 2]
+    left_out = Counter(
+        finding.code for finding in findings if finding.code in ignore and finding.exit_code != 2
+    )
     if strict:
         kept = [
             replace(finding, severity="error", exit_code=1) if finding.severity == "warning" else finding
             for finding in kept
         ]
     order = ("error", "warning", "note")
-    return tuple(sorted(kept, key=lambda finding: (-finding.exit_code, order.index(finding.severity))))
+    kept.sort(key=lambda finding: (-finding.exit_code, order.index(finding.severity)))
+    return tuple(kept), dict(left_out)
 
 
 def said(message: str, hint: str) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from atlas.checkpoint.findings import Finding
 from atlas.report import console
-from atlas.verify.result import Amount, Failed, Verification
+from atlas.verify.result import Amount, Failed, Verification, amounts
 
 MOST = 20
 """Findings of one code that are listed before the rest are only counted."""
@@ -41,8 +41,7 @@ def line(outcome: Verification | Failed) -> None:
         console.write(console.printable(f"unreadable: {outcome.error.message}{hint}"))
         return
     codes = Counter(finding.code for finding in outcome.findings if finding.severity != "note")
-    found = ", ".join(f"{count} {code}" for code, count in codes.items())
-    console.write(console.printable(_verdict(outcome) + (f": {found}" if found else "")))
+    console.write(console.printable(_verdict(outcome) + (f": {amounts(codes)}" if codes else "")))
 
 
 def _verdict(result: Verification) -> str:
@@ -54,7 +53,8 @@ def _verdict(result: Verification) -> str:
     names = f", {result.convention} names" if result.convention else ""
     model = result.model or ""
     against = f", against {model.rpartition('/')[2] if model.endswith('.json') else model}" if model else ""
-    return f"{result.verdict}: {where}: {counts}{names}{against}"
+    ignoring = f", ignoring {amounts(result.ignored)}" if result.ignored else ""
+    return f"{result.verdict}: {where}: {counts}{names}{against}{ignoring}"
 
 
 def _said(amount: Amount) -> str:

@@ -90,7 +90,7 @@ def verify(
         findings = data.beside(findings)
         hashes, read = {**hashes, **data.hashes}, read + data.bytes_read
     sizes = store.files()
-    judgement = judged(findings, ignore=ignore, strict=strict)
+    judgement, ignored = judged(findings, ignore=ignore, strict=strict)
     return Verification(
         model=described.graph.model.id if isinstance(described, Description) else None,
         source=Source(store.kind, f"{store.location}/{only}" if only else store.location, store.revision),
@@ -101,6 +101,7 @@ def verify(
         bytes=sums.bytes,
         components=sums.components,
         findings=judgement,
+        ignored=ignored,
         files=tuple(
             File(name, sizes.get(name), hashes.get(name)) for name in (*inventory.headers, *inventory.unread)
         ),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from atlas.errors import UsageError
-from atlas.verify.result import Verification
+from atlas.verify.result import Verification, amounts
 from atlas.version import __version__
 
 MOST_BYTES = 64 * 2**20
@@ -74,7 +74,8 @@ def rests_on(found: Receipt) -> str:
     it = found.checkpoint
     commit = f" @ {it.source.revision[:12]}" if it.source.revision else ""
     how = "headers and data" if it.deep else "headers"
-    verdict = {"verified": "everything as declared"}.get(it.verdict, f"verdict: {it.verdict}")
+    verdict = "everything as declared" if it.verdict == "verified" else f"verdict: {it.verdict}"
+    verdict += f", {amounts(it.ignored)} ignored" if it.ignored else ""
     return (
         f"Counted in a checkpoint: the {how} of {it.source.location}{commit} hold {it.parameters.found:,} parameters in "
         f"{it.tensors.found:,} tensors, {verdict} (atlas {found.version}, {found.written})."

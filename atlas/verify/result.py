@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,6 +67,7 @@ class Verification:
         tensors, bytes: those stored, without what a note sets aside: old buffers, a copy of a tied matrix.
         parameters: those of them that are distinct: a tied matrix counts once, wherever it is stored.
         components: they sum to the parameters; tensors that no component has stand last, as `unexpected`.
+        ignored: how many findings of which code were to be left out, and are no part of the verdict.
         files: those the verdict is about.
         deep: whether the data was read too.
         requests: over the network.
@@ -80,6 +82,7 @@ class Verification:
     bytes: Amount
     components: tuple[Component, ...]
     findings: tuple[Finding, ...]
+    ignored: Mapping[str, int]
     files: tuple[File, ...]
     deep: bool
     requests: int
@@ -113,3 +116,8 @@ class Several:
 
 Printed = Verification | Several
 """One document of `atlas verify --json`."""
+
+
+def amounts(codes: Mapping[str, int]) -> str:
+    """`2 missing, 1 dtype`."""
+    return ", ".join(f"{count:,} {code}" for code, count in codes.items())

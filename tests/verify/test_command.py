@@ -84,6 +84,18 @@ def test_strict_and_ignore(options: tuple[str, ...], codes: list[str], code: int
     severities = {finding["code"]: finding["severity"] for finding in ran.json["findings"]}
     assert severities.get("index", "error") == ("error" if "--strict" in options else "warning")
     assert severities.get("stray", "note") == "note"
+    everything = {"shape", "dtype", "index", "stray"}
+    assert ran.json["ignored"] == dict.fromkeys(sorted(everything - set(codes)), 1)
+
+
+def test_the_verdict_says_what_it_does_not_count(grown: Path, tmp_path: Path) -> None:
+    receipt = tmp_path / "receipt.json"
+    ran = run("verify", str(grown), "--ignore", "dtype,shape", "--receipt", str(receipt))
+    verdict = ran.out.splitlines()[0]
+    assert verdict.startswith("verified: ")
+    assert verdict.endswith(", ignoring 1 shape, 1 dtype")
+    page = run("explain", str(grown), "output", "--receipt", str(receipt), "--json").json
+    assert "everything as declared, 1 shape, 1 dtype ignored (atlas" in page["rests_on"]
 
 
 def test_what_cannot_be_read_cannot_be_ignored(tmp_path: Path) -> None:
