@@ -15,6 +15,8 @@ MOST = 20
 def show(result: Verification) -> None:
     """The verdict in one line, the findings a line each, and the components that differ."""
     console.write(console.printable(_verdict(result)))
+    if result.deep and result.files:
+        console.write(_data(result))
     listed = Counter[str]()
     for finding in result.findings:
         if finding.severity == "error" or not console.quiet:
@@ -55,6 +57,19 @@ def _verdict(result: Verification) -> str:
     against = f", against {model.rpartition('/')[2] if model.endswith('.json') else model}" if model else ""
     ignoring = f", ignoring {amounts(result.ignored)}" if result.ignored else ""
     return f"{result.verdict}: {where}: {counts}{names}{against}{ignoring}"
+
+
+def _data(result: Verification) -> str:
+    """What was read, and whether anybody's hash was there to hold it against."""
+    recorders = " and ".join(sorted({file.checked_against for file in result.files if file.checked_against}))
+    count, all_files = sum(file.checked_against is not None for file in result.files), len(result.files)
+    if not count:
+        hashes = "no hash is recorded of any weight file"
+    elif all_files == 1:
+        hashes = f"the hash of the weight file compared with that of {recorders}"
+    else:
+        hashes = f"the hashes of {count:,} of {all_files:,} weight files compared with those of {recorders}"
+    return f"data: {result.bytes_read:,} bytes read; {hashes}"
 
 
 def _said(amount: Amount) -> str:

@@ -82,13 +82,14 @@ def verify(
         sums = undescribed(inventory)
         findings += [described] if described else []
     read = store.bytes_read or inventory.bytes_read
-    hashes = store.hashes()
+    hashes, checked = store.hashes(), dict[str, str]()
     if deep and inventory.headers:
         from atlas.verify.deep.check import check  # numpy is imported for it
 
         data = check(inventory, held, hash_all=hash_all, told=told)
         findings = data.beside(findings)
         hashes, read = {**hashes, **data.hashes}, read + data.bytes_read
+        checked.update(data.checked)
     sizes = store.files()
     judgement, ignored = judged(findings, ignore=ignore, strict=strict)
     return Verification(
@@ -103,7 +104,8 @@ def verify(
         findings=judgement,
         ignored=ignored,
         files=tuple(
-            File(name, sizes.get(name), hashes.get(name)) for name in (*inventory.headers, *inventory.unread)
+            File(name, sizes.get(name), hashes.get(name), checked.get(name))
+            for name in (*inventory.headers, *inventory.unread)
         ),
         deep=deep,
         requests=store.requests,

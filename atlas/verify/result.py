@@ -49,11 +49,14 @@ class File:
     Attributes:
         bytes: its size.
         sha256: as computed where the data was read, else as the Hub records it; None where neither is known.
+        checked_against: who has recorded the hash that the data was held against, the Hub or a checklist; None where the
+            data was not read, or nobody has.
     """
 
     name: str
     bytes: int | None
     sha256: str | None
+    checked_against: str | None
 
 
 @dataclass(frozen=True, slots=True)

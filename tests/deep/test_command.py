@@ -26,11 +26,21 @@ def good(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_good_one_is_one_line(good: Path) -> None:
+def test_of_a_good_one_the_verdict_and_what_was_read(good: Path) -> None:
+    size = (good / "model.safetensors").stat().st_size
     ran = run("verify", str(good), "--deep")
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("verified: ")
-    assert ran.out.count("\n") == 1
+    verdict, data = ran.out.splitlines()
+    assert verdict.startswith("verified: ")
+    assert data == f"data: {size:,} bytes read; no hash is recorded of any weight file"
+    (good / "checklist.chk").write_text(
+        hashlib.md5((good / "model.safetensors").read_bytes()).hexdigest() + "  model.safetensors\n"
+    )
+    assert run("verify", str(good), "--deep").out.endswith(
+        "; the hash of the weight file compared with that of checklist.chk\n"
+    )
+    [file] = run("verify", str(good), "--deep", "--json").json["files"]
+    assert file["checked_against"] == "checklist.chk"
 
 
 def test_all_that_the_data_shows(good: Path) -> None:

@@ -38,8 +38,8 @@ def test_a_checklist_that_holds(algorithm: str, folder: Path, read: Read) -> Non
     (folder / "checklist.chk").write_text("\r\n".join(lines))
     found = read(folder)
     assert found.findings == ()
-    assert found.checked == {FILE, "params.json"}
-    assert found.hashes.keys() == (found.checked if algorithm == "sha256" else set())
+    assert found.checked == dict.fromkeys([FILE, "params.json"], "checklist.chk")
+    assert found.hashes.keys() == (found.checked.keys() if algorithm == "sha256" else set())
     assert found.bytes_read == (folder / FILE).stat().st_size + 2
 
 
@@ -64,7 +64,7 @@ def test_a_checklist_with_odd_lines(folder: Path, read: Read) -> None:
     good = f"{digest(folder / FILE, 'md5')}  {FILE}"
     (folder / "checklist.chk").write_bytes(f"{good}\n# a comment\nabc  {FILE}\n".encode() + b"\xff\xfe\n")
     found = read(folder)
-    assert found.checked == {FILE}
+    assert found.checked == {FILE: "checklist.chk"}
     (finding,) = found.findings
     assert (finding.code, finding.severity, finding.file) == ("hash", "warning", "checklist.chk")
     assert "line 2 and 2 more" in finding.message
@@ -83,7 +83,7 @@ def test_the_name_of_a_blob_in_the_cache(tmp_path: Path, read: Read) -> None:
         link.unlink(missing_ok=True)
         os.symlink(f"../../blobs/{recorded}", link)
         found = read(snapshot)
-        assert found.checked == {"model.safetensors"}
+        assert found.checked == {"model.safetensors": "the Hub"}
         assert [(f.code, f.expected, f.found) for f in found.findings] == (
             [] if recorded == right else [("hash", wrong, right)]
         )

@@ -33,13 +33,13 @@ class Deep:
         findings: `nonfinite`, `zero`, `hash`; `tied` or `redundant` of a pair; a file that could not be read to its end.
         compared: the copies of which it is known by now whether they are equal.
         hashes: file -> its SHA-256, of each of which that was computed.
-        checked: the files whose hash was recorded.
+        checked: file -> who has recorded the hash that it was held against, of each that was.
     """
 
     findings: tuple[Finding, ...]
     compared: frozenset[str]
     hashes: Mapping[str, str]
-    checked: frozenset[str]
+    checked: Mapping[str, str]
     bytes_read: int
 
     def beside(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -101,7 +101,11 @@ def check(
         findings=(*findings, *_of_files(files, known), *_of_values(files), *_of_pairs(sure)),
         compared=frozenset(tie.copy for tie, _ in sure),
         hashes={file: digest for file, lane in files.items() if (digest := lane.digest("sha256"))},
-        checked=frozenset(known),
+        checked={
+            file: known[file].who
+            for file, lane in files.items()
+            if file in known and lane.digest(known[file].algorithm)
+        },
         bytes_read=bytes_read,
     )
 
