@@ -5,7 +5,7 @@ Nothing here knows a model. What the files hold is compared with a description i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from atlas.checkpoint import adapter, listed
@@ -22,7 +22,7 @@ class Inventory:
     """A checkpoint's files, read.
 
     Attributes:
-        names: every file of the store.
+        sizes: every file of the store, and its size; None for a link that leads nowhere.
         headers: file -> its header, of each file of the model that has one.
         tensors: name -> the tensor; of several copies the one where the index says it is, else the first.
         places: name -> the file in which the index says it is; empty where there is no index.
@@ -36,7 +36,7 @@ class Inventory:
     """
 
     store: Store
-    names: tuple[str, ...]
+    sizes: Mapping[str, int | None]
     headers: Mapping[str, Header] = field(default_factory=dict)
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
@@ -101,7 +101,7 @@ def take(store: Store, only: str | None = None) -> Inventory:
             findings += listed.total_size(chosen.index, headers, where)
     return Inventory(
         store=store,
-        names=tuple(sizes),
+        sizes=sizes,
         headers=headers,
         tensors=tensors,
         places=places,
@@ -115,8 +115,8 @@ def take(store: Store, only: str | None = None) -> Inventory:
     )
 
 
-def _adapter(store: Store, sizes: Collection[str]) -> Inventory:
-    return Inventory(store=store, names=tuple(sizes), findings=(adapter.finding(store, sizes),))
+def _adapter(store: Store, sizes: Mapping[str, int | None]) -> Inventory:
+    return Inventory(store=store, sizes=sizes, findings=(adapter.finding(store, sizes),))
 
 
 def _tensors(headers: Mapping[str, Header], places: Mapping[str, str]) -> dict[str, Tensor]:

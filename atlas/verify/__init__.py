@@ -90,7 +90,6 @@ def verify(
         findings = data.beside(findings)
         hashes, read = {**hashes, **data.hashes}, read + data.bytes_read
         checked.update(data.checked)
-    sizes = store.files()
     judgement, ignored = judged(findings, ignore=ignore, strict=strict)
     return Verification(
         model=described.graph.model.id if isinstance(described, Description) else None,
@@ -104,7 +103,7 @@ def verify(
         findings=judgement,
         ignored=ignored,
         files=tuple(
-            File(name, sizes.get(name), hashes.get(name), checked.get(name))
+            File(name, inventory.sizes.get(name), hashes.get(name), checked.get(name))
             for name in (*inventory.headers, *inventory.unread)
         ),
         deep=deep,

@@ -86,7 +86,7 @@ def description(
 
 def _configuration(inventory: Inventory) -> str | None:
     """The configuration's file: the Hub's, unless the weights are Meta's files and theirs is there too."""
-    there = [file for file in CONFIGURATIONS if file in inventory.names]
+    there = [file for file in CONFIGURATIONS if file in inventory.sizes]
     weights = (*inventory.headers, *inventory.unread, *inventory.absent)
     metas = bool(weights) and all(file.startswith("consolidated") for file in weights)
     return (there[-1] if metas else there[0]) if there else None

@@ -79,7 +79,7 @@ def prefixed(case: Case) -> Iterator[Finding]:
 def of_the_other_convention(case: Case) -> Iterator[Finding]:
     """Meta's names beside a config.json, or the Hub's beside a params.json."""
     own = _CONFIGURATION.get(case.naming.table.convention)
-    beside = [file for file in _CONFIGURATION.values() if file in case.inventory.names]
+    beside = [file for file in _CONFIGURATION.values() if file in case.inventory.sizes]
     if own is None or not beside or own in beside:
         return
     titles = {name: convention.title for name, convention in case.graph.architecture.conventions.items()}
