@@ -18,6 +18,7 @@ from atlas.verify.deep.crew import Crew, threads_of_use
 from atlas.verify.deep.lanes import FileLane, PairLane
 from atlas.verify.deep.mapped import Source, survives, surviving
 from atlas.verify.deep.recorded import Recorded, recorded
+from atlas.verify.deep.replicas import Replica, replicas
 from atlas.verify.deep.ties import Place, Tie, ties
 from atlas.verify.deep.values import Values
 
@@ -30,7 +31,8 @@ class Deep:
     """What reading the data showed.
 
     Attributes:
-        findings: `nonfinite`, `zero`, `hash`; `tied` or `redundant` of a pair; a file that could not be read to its end.
+        findings: `nonfinite`, `zero`, `hash`; `tied` or `redundant` of a pair; `duplicate` where devices' copies differ; a
+            file that could not be read to its end.
         compared: the copies of which it is known by now whether they are equal.
         hashes: file -> its SHA-256, of each of which that was computed.
         checked: file -> who has recorded the hash that it was held against, of each that was.
@@ -85,8 +87,12 @@ def check(
         for file, header, algorithms in _wanted(inventory, beside, known, hash_all)
     }
     pairs = [(tie, _lanes(tie, files, size)) for tie in (ties(case) if case else ())]
+    copies = [
+        (replica, _lane(replica.copy, replica.original, files, size))
+        for replica in (replicas(case) if case else ())
+    ]
     compared = [lane for _, pair in pairs for lane in pair]
-    lanes: list[FileLane | PairLane] = [*files.values(), *compared]
+    lanes: list[FileLane | PairLane] = [*files.values(), *compared, *(lane for _, lane in copies)]
     total = sum(lane.bytes for lane in lanes)
     with surviving() as rescue:
 
@@ -98,7 +104,13 @@ def check(
         bytes_read = Crew(lanes, tick).run(workers)
     sure = [(tie, pair) for tie, pair in pairs if not any(lane.error for lane in pair)]
     return Deep(
-        findings=(*findings, *_of_files(files, known), *_of_values(files), *_of_pairs(sure)),
+        findings=(
+            *findings,
+            *_of_files(files, known),
+            *_of_values(files),
+            *_of_pairs(sure),
+            *_of_replicas(copies),
+        ),
         compared=frozenset(tie.copy for tie, _ in sure),
         hashes={file: digest for file, lane in files.items() if (digest := lane.digest("sha256"))},
         checked={
@@ -142,9 +154,11 @@ def _lanes(tie: Tie, files: Mapping[str, FileLane], size: int) -> list[PairLane]
     """What has to be read to compare a pair: nothing, where they are of different dtypes."""
     if tie.dtypes[0] != tie.dtypes[1]:
         return []
-    return [
-        PairLane(_side(files, copy), _side(files, original), copy[1], size) for copy, original in tie.places
-    ]
+    return [_lane(copy, original, files, size) for copy, original in tie.places]
+
+
+def _lane(copy: Place, original: Place, files: Mapping[str, FileLane], size: int) -> PairLane:
+    return PairLane(_side(files, copy), _side(files, original), copy[1], size)
 
 
 def _side(files: Mapping[str, FileLane], place: Place) -> tuple[Source, int]:
@@ -186,3 +200,16 @@ def _of_pairs(pairs: Iterable[tuple[Tie, Sequence[PairLane]]]) -> Iterator[Findi
         found = says.tied(tie, sum(lane.differing for lane in lanes), first)
         if found is not None:
             yield found
+
+
+def _of_replicas(copies: Iterable[tuple[Replica, PairLane]]) -> Iterator[Finding]:
+    """What there is to say of each device whose copies are not those of the first."""
+    unequal: dict[tuple[str, str], list[tuple[Replica, PairLane]]] = {}
+    for replica, lane in copies:
+        if lane.error is None and lane.first is not None:
+            unequal.setdefault((replica.copy[0], replica.original[0]), []).append((replica, lane))
+    for (file, other), found in unequal.items():
+        replica, lane = found[0]
+        yield says.unequal_replicas(
+            file, other, replica.copy[1], [each.name for each, _ in found], lane.differing, lane.first
+        )

@@ -125,3 +125,25 @@ def tied(tie: Tie, differing: int, first: int | None) -> Finding | None:
         message=f"{tie.copy} is stored with other values than {tie.original}, to which it is tied: {differ}; a loader keeps one "
         "of them, so either is lost",
     )
+
+
+def unequal_replicas(
+    file: str, other: str, tensor: Tensor, names: Sequence[str], differing: int, first: int | None
+) -> Finding:
+    """A device's copies that are not those of the first.
+
+    Args:
+        file, other: that device's file, and the first one's.
+        tensor: the first of the copies, in which `differing` values differ, the first of them at `first`.
+        names: of all that differ.
+    """
+    at = words.written(index(first or 0, tensor.shape))
+    return Finding(
+        code="duplicate",
+        tensor=names[0],
+        file=file,
+        count=len(names),
+        message=f"{words.together(names)} ({words.tensors(len(names))}), whole on every device: other values in {file} than in "
+        f"{other}: of {names[0]} {differing:,} of {math.prod(tensor.shape):,} differ, the first at {at}; the files are not of "
+        "one checkpoint",
+    )
