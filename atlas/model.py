@@ -43,8 +43,8 @@ class Model:
         flags: switches of the architecture: `tied`, `attention_bias`, ...
         rope: the parameters of scaled rotary positions; empty where they are not scaled.
         lists: layers named by index, for architectures whose layers are not alike by a rule.
-        dtype: the stored weights' dtype, a safetensors code; None where the configuration states none.
-        dtype_stated: whether the configuration or the catalogue says so, or it is the usual one assumed.
+        dtype: the stored weights' dtype, a safetensors code.
+        dtype_stated: whether the configuration or the catalogue says so; where not, the usual one is assumed.
         rests_on: one sentence: where the dimensions come from.
         cites: ids of the cites that bear the dimensions out.
     """
