@@ -1,0 +1,55 @@
+"""The page of an activation: what one step hands to the next, or what is put into the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atlas import spec
+from atlas.graph import Step
+from atlas.page import Page
+from atlas.pages.parts import Parts, over
+
+
+def page(parts: Parts, name: str, steps: Sequence[Step]) -> Page:
+    """The page of an activation.
+
+    Args:
+        name: as it was asked for; the title where the description has none.
+        steps: those that set it, in execution order: an optional step sets an earlier step's symbol anew.
+    """
+    block, node = parts.nodes[steps[0].node]
+    first, last = steps[0], steps[-1]
+    pages = parts.graph.architecture.pages
+    own = pages.get(last.sets, spec.Words())
+    words = over(own, first.words)
+    equations = {step.words.text: step.words.latex for step in steps}
+    cites = list(dict.fromkeys(cite for step in steps for cite in step.words.cites)) or node.component.cites
+    if last is node.steps[-1]:
+        page_of_node = pages.get(node.id, spec.Words())
+        cites = list(dict.fromkeys([*cites, *(page_of_node.cites or node.component.cites)]))
+    inputs = [
+        parts.value(o, node) for step in steps for o in step.of if o.weight is None and o.name != last.sets
+    ]
+    return parts.page(
+        node=last.sets,
+        kind="activation",
+        words=words.model_copy(
+            update={
+                "title": words.title or name,
+                "summary": words.summary or f"Made by {node.id}, step {last.words.id}.",
+                "expression": words.expression or f"{node.id} → {last.sets.partition('.')[2]}",
+                "text": ";  ".join(equations),
+                "latex": r",\quad ".join(equations.values()),
+            }
+        ),
+        inputs=list(dict.fromkeys(inputs)),
+        outputs=[parts.result(last)],
+        instances=block.instances,
+        sources=parts.sources(cites),
+    )
+
+
+def page_of_input(parts: Parts, name: str) -> Page:
+    """The page of what is put into the model, `tokens`."""
+    words = parts.graph.inputs[name]
+    return parts.page(node=name, kind="input", words=words, outputs=[parts.named(name)])

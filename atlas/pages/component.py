@@ -1,0 +1,67 @@
+"""The page of a component: of a node of the graph, or of one of the weights it has under a name of its own.
+
+`attention` is a node with four weights, and each of them, `attention.wq`, has a page; `norm` and its only weight share one.
+"""
+
+from __future__ import annotations
+
+from atlas import spec
+from atlas.analyse.counts import calculation
+from atlas.graph import Block, Node, Weight
+from atlas.page import Amount, Page
+from atlas.pages.parts import Parts, over
+
+
+def page(parts: Parts, block: Block, node: Node) -> Page:
+    """The page of a node, with every weight it has."""
+    graph = parts.graph
+    own = graph.architecture.pages.get(node.id, spec.Words())
+    base = node.component
+    tied = all(graph.tied_to(weight) for weight in node.weights)
+    per_instance = sum(graph.size(weight) for weight in node.weights)
+    return parts.page(
+        node=node.id,
+        kind="learned" if node.weights else "computed",
+        words=over(own, base),
+        inputs=[parts.value(operand, node) for operand in node.of],
+        outputs=[parts.result(node.steps[-1])],
+        accounting=[_amount(parts, weight) for weight in node.weights],
+        instances=block.instances,
+        per_instance=per_instance,
+        parameters=0 if tied else per_instance * block.instances,
+        sources=parts.sources(own.cites or base.cites),
+    )
+
+
+def page_of_weight(parts: Parts, weight: Weight) -> Page:
+    """The page of one weight of a node: what the step that applies it reads and makes."""
+    block, node = parts.nodes[weight.node]
+    step = next(step for step in node.steps if weight in step.weights)
+    own = parts.graph.architecture.pages.get(weight.component, spec.Words())
+    inputs = [parts.value(operand, node) for operand in step.of if operand.weight is None]
+    name = weight.component.rpartition(".")[2]
+    words = over(own, over(weight.words, step.words))
+    size = parts.graph.size(weight)
+    matrix = "The weight is stored output by input, [out, in], and applied as x Wᵀ."
+    return parts.page(
+        node=weight.component,
+        kind="learned",
+        words=words.model_copy(update={"expression": words.expression or f"{name}({inputs[0].symbol})"}),
+        inputs=inputs,
+        outputs=[parts.result(step)],
+        accounting=[_amount(parts, weight)],
+        instances=block.instances,
+        per_instance=size,
+        parameters=size * block.instances,
+        notes=[matrix] if len(weight.shape) > 1 else [],
+        sources=parts.sources(own.cites or weight.words.cites or node.component.cites),
+    )
+
+
+def _amount(parts: Parts, weight: Weight) -> Amount:
+    matrix = "matrix" if len(weight.shape) > 1 else "vector"
+    return Amount(
+        weight.words.matrix or f"Weight {matrix}",
+        calculation(parts.graph, weight),
+        parts.graph.size(weight),
+    )

@@ -1,0 +1,130 @@
+"""What the pages of one model are made of: its values with their shapes, its sources, and a page put together from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from atlas import shapes, spec
+from atlas.analyse.trace import shape_of
+from atlas.bibliography import Evidence, evidence
+from atlas.conditions import holds
+from atlas.graph import Block, Graph, Node, Operand, Step
+from atlas.library import Library
+from atlas.page import Amount, Code, Equation, Facts, Page, Value
+
+
+class Parts:
+    """A bound model, as its pages speak of it.
+
+    Attributes:
+        nodes: id -> the node and the block it stands in.
+        conditions: the switches a note may depend on, the architecture's with the model's over them.
+    """
+
+    def __init__(self, graph: Graph, library: Library) -> None:
+        self.graph = graph
+        self.library = library
+        self.model = graph.model
+        self.nodes: dict[str, tuple[Block, Node]] = {
+            n.id: (block, n) for block in graph.blocks for n in block.nodes
+        }
+        self.conditions = {**graph.architecture.flags, **graph.model.flags}
+
+    def page(
+        self,
+        *,
+        node: str | None,
+        kind: str,
+        words: spec.Words,
+        inputs: Sequence[Value] = (),
+        outputs: Sequence[Value] = (),
+        accounting: Sequence[Amount] = (),
+        instances: int = 1,
+        per_instance: int = 0,
+        parameters: int = 0,
+        notes: Iterable[str] = (),
+        sources: Sequence[Evidence] = (),
+        facts: Facts | None = None,
+    ) -> Page:
+        """A page: the words that are given, and what every page of the model says alike."""
+        said = [note.text for note in words.notes if holds(note.when, self.conditions)]
+        return Page(
+            model=self.model.id,
+            node=node,
+            kind=kind,
+            title=words.title,
+            summary=words.summary,
+            expression=words.expression,
+            equation=Equation(words.latex, words.text),
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            accounting=tuple(accounting),
+            instances=instances,
+            parameters_per_instance=per_instance,
+            parameters=parameters,
+            notes=tuple(dict.fromkeys([*said, *notes])),
+            rests_on=f"Worked out from {self.model.rests_on}; no checkpoint's tensors have been counted for this page.",
+            code=tuple(Code(item.source, item.path, item.lines, ()) for item in sources if item.lines),
+            sources=tuple(sources),
+            facts=facts,
+        )
+
+    def sources(self, cites: Iterable[str]) -> list[Evidence]:
+        """Where these cites stand, and where the dimensions do."""
+        return evidence([*cites, *self.model.cites], self.library, self.model.family)
+
+    def steps(self) -> list[Step]:
+        """Every step of every node, in execution order."""
+        return [step for _, node in self.nodes.values() for step in node.steps]
+
+    def setting(self, name: str) -> list[Step]:
+        """The steps that set an activation, by its full name."""
+        return [step for step in self.steps() if step.sets == name]
+
+    def result(self, step: Step) -> Value:
+        """What a step makes."""
+        return self._shaped(step.sets, step.words.symbol or step.sets, step.shape, step.dtype)
+
+    def named(self, name: str) -> Value:
+        """What is put into the model under that name."""
+        entry = self.graph.inputs[name]
+        return self._shaped(name, entry.symbol, shapes.parse(entry.shape), entry.dtype)
+
+    def value(self, operand: Operand, node: Node) -> Value:
+        """An operand as the equations name it: by the component's port, or by the symbol of the step that made it."""
+        if operand.name in self.graph.inputs:
+            return self.named(operand.name)
+        ports = dict(zip((given.name for given in node.of), node.component.ports, strict=True))
+        made = self._making(operand.name)
+        symbol = ports.get(operand.name) or (made[-1].words.symbol if made else operand.name)
+        return self._shaped(operand.name, symbol, operand.shape, made[-1].dtype if made else "A")
+
+    def _making(self, name: str) -> list[Step]:
+        """The steps that make what goes by that name: an activation's, or, for a node, its last."""
+        if name in self.nodes:
+            return [self.nodes[name][1].steps[-1]]
+        return self.setting(name)
+
+    def _shaped(self, name: str, symbol: str, shape: shapes.Shape, dtype: str) -> Value:
+        sizes = shape_of(self.graph, shape, self.graph.dims)
+        labels = []
+        for group, size in zip(shape, sizes, strict=True):
+            axes = [self.graph.axes[axis] for axis in group]
+            labels.append(f"{size} {' '.join(axis.label or axis.symbol for axis in axes)}")
+        return Value(
+            name=name,
+            symbol=symbol,
+            axes=tuple(" ".join(group) for group in shape),
+            shape=sizes,
+            dtype=self.model.dtype if dtype == "A" else dtype,
+            text=f"{symbol} [{', '.join(labels)}]",
+        )
+
+
+def over(words: spec.Words, base: spec.Words) -> spec.Words:
+    """The first's words, and the second's where the first says nothing; notes of both."""
+    fields = ("title", "summary", "expression", "text", "latex")
+    said = {name: getattr(words, name) or getattr(base, name) for name in fields}
+    if words.text:
+        said["latex"] = words.latex
+    return spec.Words(**said, notes=[*words.notes, *base.notes], cites=words.cites or base.cites)
