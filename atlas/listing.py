@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from atlas import spec
-from atlas.analyse import counts
+from atlas.analyse import parameters
 from atlas.bind import bind
 from atlas.errors import UsageError
 from atlas.importers import catalogued
@@ -77,7 +77,7 @@ def _family(family: spec.Family, library: Library) -> list[Listed]:
                 aliases=(*filter(None, [entry.catalogue]), *entry.aliases),
                 context_length=(model.context_length if model else None)
                 or (row.max_seq_length if row else None),
-                parameters=counts.total(bind(model, library)) if model else None,
+                parameters=parameters.total(bind(model, library)) if model else None,
                 described=model is not None,
                 catalogue=row.model_dump(exclude={"lines", "sha256", "uses"}) if row else None,
             )

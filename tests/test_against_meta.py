@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from atlas import tensors
-from atlas.analyse import counts
+from atlas.analyse import parameters
 from atlas.analyse.trace import Pass, trace
 from atlas.bind import bind
 from atlas.graph import Graph
@@ -88,7 +88,7 @@ def test_the_state_of_the_small_model(name: str, meta: ModuleType, bound: Callab
     model = meta.Transformer(arguments(SMALL[name]))
     graph = bound(SMALL[name], "params.json")
     assert ours(graph) == state(model)
-    assert counts.logical(graph) == sum(parameter.numel() for parameter in model.parameters())
+    assert parameters.logical(graph) == sum(parameter.numel() for parameter in model.parameters())
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -137,7 +137,7 @@ def test_every_entry_of_the_catalogue_as_meta_would_build_it(light: ModuleType, 
         assert as_catalogued is not None
         graph = bind(as_catalogued, library)
         assert ours(graph) == state(model), entry.id
-        assert counts.logical(graph) == sum(p.numel() for p in model.parameters()), entry.id
+        assert parameters.logical(graph) == sum(p.numel() for p in model.parameters()), entry.id
 
 
 # ---------------------------------------------------------------- the feed-forward's width

@@ -15,6 +15,7 @@ import pytest
 
 from atlas import dtypes, tensors
 from atlas.analyse import counts
+from atlas.analyse.parameters import total
 from atlas.errors import AtlasError
 from atlas.graph import Graph
 from atlas.library import Library
@@ -164,4 +165,4 @@ CASES = {
 def test_inputs_that_bit_people(
     case: str, parameters: int, shared: Path, graph_of: Callable[[str], Graph]
 ) -> None:
-    assert counts.total(graph_of(str(shared / "cases" / "cases" / case / "config.json"))) == parameters
+    assert total(graph_of(str(shared / "cases" / "cases" / case / "config.json"))) == parameters

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from atlas import tensors
-from atlas.analyse import counts, flops
+from atlas.analyse import flops
+from atlas.analyse.parameters import total
 from atlas.analyse.trace import Pass, trace
 from atlas.graph import Graph
 
@@ -150,7 +151,7 @@ def test_a_saved_checkpoint_holds_our_tensors(
         stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     graph = graph_of(str(tmp_path))
     assert ours(graph) == stored
-    assert counts.total(graph) == parameters(model)
+    assert total(graph) == parameters(model)
     assert graph.model.warnings == ()
 
 
@@ -160,7 +161,7 @@ def test_the_state_of_the_small_model(variant: str, bound: Callable[..., Graph])
     model = on_meta(kind, settings)
     graph = bound(settings | {"model_type": kind})
     assert ours(graph) == state(model)
-    assert counts.total(graph) == parameters(model)
+    assert total(graph) == parameters(model)
 
 
 @pytest.mark.parametrize("name", FULL_SIZE)
@@ -171,7 +172,7 @@ def test_the_state_of_the_full_model(
     model = on_meta(kind, settings)
     graph = bound(settings | {"model_type": kind})
     assert ours(graph) == state(model)
-    assert counts.total(graph) == parameters(model)
+    assert total(graph) == parameters(model)
     if entry is not None:
         assert ours(graph_of(entry)) == state(model)
 

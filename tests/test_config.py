@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from atlas.analyse import counts
+from atlas.analyse import counts, parameters
 from atlas.analyse.flops import flops
 from atlas.analyse.memory import memory
 from atlas.analyse.trace import trace
@@ -52,7 +52,7 @@ META = {
 
 
 def total(graph: Graph) -> int:
-    return counts.total(graph)
+    return parameters.total(graph)
 
 
 # ---------------------------------------------------------------- what is used

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from atlas import tensors
-from atlas.analyse import counts
+from atlas.analyse import counts, parameters
 from atlas.errors import UsageError
 from atlas.graph import Graph
 from atlas.library import Library
@@ -156,7 +156,7 @@ def test_a_tied_matrix_is_counted_where_it_is_stored(
 @pytest.mark.parametrize("name", GOLDEN)
 def test_one_token_passes_through_all_of_a_dense_model(name: str, graph_of: Callable[[str], Graph]) -> None:
     """A dense model chooses nothing, and its embedding and output count whole: a tied matrix is still one."""
-    assert counts.active(graph_of(name)) == GOLDEN[name][0]
+    assert parameters.active(graph_of(name)) == GOLDEN[name][0]
 
 
 def test_tensors_are_listed_in_execution_order_with_both_names(
@@ -193,15 +193,15 @@ def test_every_component_is_cited(name: str, graph_of: Callable[[str], Graph], l
 def test_devices_split_matrices_and_repeat_vectors(graph_of: Callable[[str], Graph]) -> None:
     """As Meta's model-parallel layers do: each matrix by the number of devices, each norm whole on every one."""
     norms = 65 * 4_096
-    assert counts.per_device(graph_of("llama3.1-8b"), 1) == 8_030_261_248
-    assert counts.per_device(graph_of("llama3.1-8b"), 8) == (8_030_261_248 - norms) // 8 + norms
+    assert parameters.per_device(graph_of("llama3.1-8b"), 1) == 8_030_261_248
+    assert parameters.per_device(graph_of("llama3.1-8b"), 8) == (8_030_261_248 - norms) // 8 + norms
 
 
 def test_keys_and_values_repeat_beyond_one_head_for_each_device(graph_of: Callable[[str], Graph]) -> None:
     """Sixteen devices and 8 key/value heads: two devices hold the same head, so wk and wv are cut in 8 only."""
     norms, keys_and_values = 65 * 4_096, 32 * 2 * 4_194_304
     others = 8_030_261_248 - norms - keys_and_values
-    assert counts.per_device(graph_of("llama3.1-8b"), 16) == others // 16 + keys_and_values // 8 + norms
+    assert parameters.per_device(graph_of("llama3.1-8b"), 16) == others // 16 + keys_and_values // 8 + norms
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_devices_that_do_not_fit_are_refused(
     devices: int, words: str, graph_of: Callable[[str], Graph]
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        counts.per_device(graph_of("llama3.1-8b"), devices)
+        parameters.per_device(graph_of("llama3.1-8b"), devices)
 
 
 def test_a_tied_matrix_is_on_the_devices_once(graph_of: Callable[[str], Graph]) -> None:
-    assert counts.per_device(graph_of("llama3.2-1b"), 1) == 1_235_814_400
+    assert parameters.per_device(graph_of("llama3.2-1b"), 1) == 1_235_814_400

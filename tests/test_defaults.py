@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from atlas.analyse import counts
+from atlas.analyse import counts, parameters
 from atlas.analyse.memory import memory
 from atlas.bind import bind
 from atlas.errors import ConfigError, NotDescribed, SpecError, UsageError
@@ -116,7 +116,7 @@ def test_a_model_of_one_s_own_states_its_settings_itself(tmp_path: Path) -> None
     mine = own(tmp_path)
     graph = bind(resolve("ME/mine", mine), mine)
     # embedding and output 2 × 100 × 64, final norm 64; a layer: 4 × 64 × 64, 3 × 64 × 96, 2 × 64
-    assert counts.total(graph) == 12_800 + 64 + 2 * (16_384 + 18_432 + 128)
+    assert parameters.total(graph) == 12_800 + 64 + 2 * (16_384 + 18_432 + 128)
     assert check(mine).faults == ()
 
 
@@ -157,4 +157,4 @@ def test_the_example_of_contributing_is_a_model(tmp_path: Path) -> None:
     mine = Library(tmp_path)
     assert check(mine).faults == ()
     # Llama 3.2 1B's sizes, not tied: 1,235,814,400 and once more 128,256 × 2,048
-    assert counts.total(bind(resolve("mine-1b", mine), mine)) == 1_235_814_400 + 128_256 * 2_048
+    assert parameters.total(bind(resolve("mine-1b", mine), mine)) == 1_235_814_400 + 128_256 * 2_048

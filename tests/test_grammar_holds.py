@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from atlas import tensors
-from atlas.analyse import counts
+from atlas.analyse import counts, parameters
 from atlas.analyse.diff import diff
 from atlas.analyse.flops import flops
 from atlas.analyse.memory import memory
@@ -207,7 +207,7 @@ def test_active_parameters(graph: Graph) -> None:
     moe = 5 * (WIDTH + EXPERTS * WIDTH + CHOSEN * 3 * EXPERT_FFN * WIDTH + 3 * SHARED_FFN * WIDTH)
     ends = VOCABULARY * WIDTH + WIDTH + VOCABULARY * WIDTH
     assert (attention, cross, dense, moe, ends) == (48_100, 14_442, 2_560, 25_300, 4_060)
-    assert counts.active(graph) == attention + cross + dense + moe + ends == 94_462
+    assert parameters.active(graph) == attention + cross + dense + moe + ends == 94_462
 
 
 def test_calculations_name_all_factors(graph: Graph, patchwork: Library) -> None:
@@ -231,7 +231,7 @@ def test_calculations_name_all_factors(graph: Graph, patchwork: Library) -> None
 )
 def test_a_setting_changes_what_it_should(key: str, value: int, more: int, patchwork: Library) -> None:
     changed = bind(config.describe(SETTINGS | {key: value}, patchwork, id="changed"), patchwork)
-    assert counts.total(changed) == TOTAL + more
+    assert parameters.total(changed) == TOTAL + more
 
 
 # ---------------------------------------------------------------- names
@@ -315,7 +315,7 @@ def test_names_and_shapes(convention: str, graph: Graph, patchwork: Library) -> 
     assert sum(math.prod(shape) for shape in expected.values()) == TOTAL
     found = counts.count(graph, patchwork)
     assert found.by_convention[convention] == TOTAL
-    assert counts.stored(graph, convention) == (len(expected), TOTAL)
+    assert parameters.stored(graph, convention) == (len(expected), TOTAL)
 
 
 @pytest.mark.parametrize("convention", ["hf", "meta"])
@@ -549,13 +549,13 @@ def test_it_is_read_from_a_file_like_any_other(
     patchwork: Library, library: Library, write_config: Any
 ) -> None:
     path = str(write_config(SETTINGS))
-    assert counts.total(bind(resolve(path, patchwork), patchwork)) == TOTAL
+    assert parameters.total(bind(resolve(path, patchwork), patchwork)) == TOTAL
     with pytest.raises(AtlasError, match="model_type 'patchwork' is not described yet"):
         resolve(path, library)
 
 
 def test_the_atlas_own_models_are_as_they_were(patchwork: Library) -> None:
-    assert counts.total(bind(resolve("llama3.1-8b", patchwork), patchwork)) == 8_030_261_248
+    assert parameters.total(bind(resolve("llama3.1-8b", patchwork), patchwork)) == 8_030_261_248
 
 
 LISTED = [
@@ -589,7 +589,7 @@ def test_layers_may_be_listed_one_by_one(layers: list[int], listing: Library) ->
     graph = bind(config.describe(listed(layers), listing, id="listed"), listing)
     found = [layer for layer, block in graph.walk() if block.id == "cross"]
     assert found == sorted(layers)
-    assert counts.total(graph) == TOTAL - 2 + len(layers)
+    assert parameters.total(graph) == TOTAL - 2 + len(layers)
 
 
 def test_other_layers_are_a_difference(listing: Library) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atlas import tensors
-from atlas.analyse import counts
+from atlas.analyse import parameters
 from atlas.bind import bind
 from atlas.errors import SpecError, UsageError
 from atlas.graph import Graph
@@ -214,12 +214,12 @@ def test_a_count_equals_the_sum_over_expanded_tensors(
     layer = 2 * width + 2 * q * width + 2 * k * width + 3 * inner * width
     layer += attention_bias * (q + 2 * k + width) + mlp_bias * (2 * inner + width)
     total = (1 if tied else 2) * vocabulary * width + layers * layer + width
-    assert counts.total(graph) == total
+    assert parameters.total(graph) == total
     for convention, expected in (("hf", total), ("meta", total + tied * vocabulary * width)):
         listed = list(tensors.expected(graph, convention))
         assert len({tensor.name for tensor in listed}) == len(listed)
         assert sum(math.prod(tensor.shape) for tensor in listed) == expected
-        assert counts.stored(graph, convention) == (len(listed), expected)
+        assert parameters.stored(graph, convention) == (len(listed), expected)
 
 
 @pytest.mark.parametrize("convention", ["hf", "meta"])

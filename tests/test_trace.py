@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atlas.analyse import counts
+from atlas.analyse import parameters
 from atlas.analyse.trace import Pass, Trace, trace
 from atlas.errors import UsageError
 from atlas.graph import Graph
@@ -278,7 +278,7 @@ def test_a_step_belongs_to_a_component_that_is_counted_or_to_its_node(
     components = {weight.component for weight in graph.weights.values()}
     assert components <= set(owners.values())
     assert len(components) == 12
-    assert counts.total(graph) == 8_030_261_248
+    assert parameters.total(graph) == 8_030_261_248
 
 
 def test_every_step_has_its_equation(graph_of: Callable[[str], Graph]) -> None:

@@ -1,15 +1,15 @@
-"""Exact parameter counts, each with the calculation that gives it."""
+"""What `atlas params` says: exact parameter counts, each with the calculation that gives it and where it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from atlas import dtypes, shapes, tensors
+from atlas import dtypes, shapes, spec, tensors
+from atlas.analyse import parameters
 from atlas.bibliography import Evidence, evidence
 from atlas.bind import bind
-from atlas.errors import UsageError
-from atlas.graph import Block, Graph, Operand, Weight
+from atlas.graph import Graph, Weight
 from atlas.library import Library
 from atlas.model import Scalar
 
@@ -52,6 +52,7 @@ class Tensor:
     tied_to: str | None
 
 
+# A model's conflict with its cites resolved: a model holds their ids, what is printed holds the places.
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """Where the catalogue's entry and the released checkpoint disagree, which value is used, and why."""
@@ -110,7 +111,7 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
     """
     model = graph.model
     published = tensors.published(graph)
-    by_convention = {name: stored(graph, name) for name in graph.architecture.conventions}
+    by_convention = {name: parameters.stored(graph, name) for name in graph.architecture.conventions}
     notes = list(model.notes) + [f"{gap.says[0].upper()}{gap.says[1:]}." for gap in model.gaps]
     if not model.dtype_stated:
         notes.append(f"The configuration states no dtype; bytes are for {model.dtype}, an assumption.")
@@ -118,10 +119,10 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
     return Counts(
         model=model.id,
         name=model.name,
-        total_parameters=total(graph),
-        active_parameters=active(graph),
-        logical_parameters=logical(graph),
-        catalogue_parameters=None if catalogued is None else logical(bind(catalogued, library)),
+        total_parameters=parameters.total(graph),
+        active_parameters=parameters.active(graph),
+        logical_parameters=parameters.logical(graph),
+        catalogue_parameters=None if catalogued is None else parameters.logical(bind(catalogued, library)),
         by_convention={name: elements for name, (_, elements) in by_convention.items()},
         stored_elements=by_convention[published][1],
         weight_bytes=None
@@ -133,7 +134,7 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
         layers=tuple(_layers(graph)) if by == "layer" else (),
         tensors=tuple(_tensors(graph)) if by == "tensor" else (),
         devices=devices,
-        parameters_per_device=None if devices is None else per_device(graph, devices),
+        parameters_per_device=None if devices is None else parameters.per_device(graph, devices),
         rests_on=model.rests_on,
         cites=tuple(evidence(model.cites, library, model.family)),
         notes=tuple(notes),
@@ -144,135 +145,22 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
     )
 
 
-def total(graph: Graph) -> int:
-    """Distinct parameters: a tied matrix once."""
-    return sum(
-        graph.size(weight) * graph.instances(weight)
-        for weight in graph.weights.values()
-        if graph.tied_to(weight) is None
-    )
-
-
-def logical(graph: Graph) -> int:
-    """Parameters with a tied matrix counted in both of its places."""
-    return sum(graph.size(weight) * graph.instances(weight) for weight in graph.weights.values())
-
-
-def active(graph: Graph) -> int:
-    """Parameters one text token passes through: of routed experts only the chosen ones, of another tower none.
-
-    A weight counts where a step that uses it, or uses what was made of it alone, reads something that depends on the
-    tokens. An embedding and an output matrix count whole.
-    """
-    passed: dict[str, int] = {}
-    depends = {"tokens"}
-    made_of: dict[str, list[Operand]] = {}
-    for block in graph.blocks:
-        if block.stack is not None and _stack_input(graph, block.stack) in depends:
-            depends.add("x")
-        elif block.stack is not None:
-            depends.discard("x")
-        for node in block.nodes:
-            for step in node.steps:
-                weights = [
-                    weight
-                    for operand in step.of
-                    for weight in ([operand] if operand.weight else made_of.get(operand.name, []))
-                ]
-                if any(operand.name in depends for operand in step.of):
-                    depends |= {step.sets, node.id}
-                    for operand in weights:
-                        if operand.weight is not None and graph.tied_to(operand.weight) is None:
-                            # Where some are chosen, the operand's axes are those of the chosen ones.
-                            axes = [axis for axis in shapes.atoms(operand.shape) if axis in graph.dims]
-                            passed[operand.weight.id] = shapes.size(axes, graph.dims)
-                elif all(operand.weight or operand.name in made_of for operand in step.of):
-                    made_of[step.sets] = made_of[node.id] = weights
-        if block.stack is not None and block.nodes[-1].id in depends:
-            depends.add(block.stack)
-    return sum(each * graph.instances(graph.weights[name]) for name, each in passed.items())
-
-
-def _stack_input(graph: Graph, stack: str) -> str:
-    return next(part.of for part in graph.parts if not isinstance(part, Block) and part.id == stack)
-
-
-def stored(graph: Graph, convention: str) -> tuple[int, int]:
-    """(tensors, numbers in them) of a checkpoint in that convention."""
-    keeps_tied = tensors.convention(graph, convention).stores_tied
-    names = elements = 0
-    for row in tensors.rows(graph, convention):
-        if row.tied_to is None or keeps_tied:
-            many = len(row.layers[1]) if row.layers else 1
-            for _, amount in row.indices:
-                many *= amount
-            names += many
-            each = 1
-            for length in row.shape:
-                each *= length
-            elements += many * each
-    return names, elements
-
-
-def per_device(graph: Graph, devices: int) -> int:
-    """Parameters on each of several devices, as Meta's model-parallel layers split them.
-
-    A matrix is cut evenly along one side; a vector is on every device; a key or value projection is never cut within a
-    head, so beyond one head for each device they repeat.
-
-    Raises:
-        UsageError: a matrix does not divide.
-    """
-    if devices < 1:
-        raise UsageError(f"--devices is {devices}, expected 1 or more")
-    held = 0
-    for weight in graph.weights.values():
-        if graph.tied_to(weight) is not None:
-            continue
-        size = graph.size(weight)
-        if len(weight.shape) > 1:
-            heads = graph.dims.get("n_kv_heads", devices)
-            parts = min(devices, heads) if "n_kv_heads" in shapes.atoms(weight.shape) else devices
-            if size % parts or (parts < devices and devices % parts):
-                raise UsageError(f"{weight.component} cannot be cut evenly over {devices:,} devices")
-            size //= parts
-        held += size * graph.instances(weight)
-    return held
-
-
-def calculation(graph: Graph, weight: Weight) -> str:
-    """What gives one instance's parameters, `128,256 × 4,096 = 525,336,576`."""
-    sizes = [shapes.size(group, graph.dims) for group in weight.shape]
-    factors = " × ".join(f"{size:,}" for size in sizes)
-    return factors if len(sizes) == 1 else f"{factors} = {graph.size(weight):,}"
-
-
-def title(graph: Graph, weight: Weight) -> str:
-    """What a weight's page and rows call it."""
-    node = next(node for block in graph.blocks for node in block.nodes if node.id == weight.node)
-    page = graph.architecture.pages.get(weight.component)
-    return (page.title if page else "") or weight.words.title or node.component.title
-
-
-def _cites(graph: Graph, weight: Weight) -> Sequence[str]:
-    node = next(node for block in graph.blocks for node in block.nodes if node.id == weight.node)
-    page = graph.architecture.pages.get(weight.component)
-    return (page.cites if page else []) or weight.words.cites or node.component.cites
-
-
 def _component(graph: Graph, weight: Weight, library: Library) -> Component:
+    node = next(node for block in graph.blocks for node in block.nodes if node.id == weight.node)
+    own = graph.architecture.pages.get(weight.component, spec.Words())
+    cites = own.cites or weight.words.cites or node.component.cites
     other = graph.tied_to(weight)
     size = graph.size(weight)
     instances = graph.instances(weight)
     return Component(
         id=weight.component,
-        name=title(graph, weight),
-        calculation=calculation(graph, weight),
+        name=own.title or weight.words.title or node.component.title,
+        calculation=parameters.calculation(graph, weight),
         instances=instances,
         parameters_per_instance=size,
         parameters=0 if other else size * instances,
         tied_to=other.component if other else None,
-        cites=tuple(evidence(_cites(graph, weight), library, graph.model.family)),
+        cites=tuple(evidence(cites, library, graph.model.family)),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from atlas import tensors
-from atlas.analyse import counts
+from atlas.analyse import parameters
 from atlas.graph import Graph
 
 
@@ -85,7 +85,7 @@ def diff(a: Graph, b: Graph) -> Diff:
         dims=tuple(dims),
         components=tuple(components),
         tensors=listed,
-        totals={"a": counts.total(a), "b": counts.total(b)},
+        totals={"a": parameters.total(a), "b": parameters.total(b)},
         same_tensors=not (listed.only_a or listed.only_b or listed.shape),
     )
 

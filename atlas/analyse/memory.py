@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from atlas import dtypes, shapes, tensors
-from atlas.analyse import counts
+from atlas.analyse import parameters
 from atlas.errors import UsageError
 from atlas.graph import Graph, Step
 from atlas.model import require_described
@@ -114,7 +114,7 @@ def memory(
             raise UsageError(
                 f"{option} {code} is no dtype that weights or a cache have", hint=f"use {', '.join(FIT)}"
             )
-    numbers = counts.stored(graph, tensors.published(graph))[1]
+    numbers = parameters.stored(graph, tensors.published(graph))[1]
     weights = dtypes.size_bytes(weights_dtype, numbers)
     per_token, per_token_how = _kv_per_token(graph, cache_dtype)
 
@@ -126,7 +126,7 @@ def memory(
     # A vector is on every device, a matrix on one; the cache goes with the key and value heads.
     kv_parts = min(devices, graph.dims.get("n_kv_heads", 1))
     weights_each = (
-        dtypes.size_bytes(weights_dtype, counts.per_device(graph, devices)) if devices > 1 else weights
+        dtypes.size_bytes(weights_dtype, parameters.per_device(graph, devices)) if devices > 1 else weights
     )
 
     def each(many: int) -> int:

@@ -71,7 +71,7 @@ def _resting_on(made: Page, graph: Graph, path: Path) -> Page:
     Raises:
         UsageError: the receipt is of a model with another count.
     """
-    from atlas.analyse.counts import total
+    from atlas.analyse.parameters import total
     from atlas.verify import receipt
 
     found = receipt.read(path)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from atlas import spec
-from atlas.analyse.counts import calculation
+from atlas.analyse.parameters import calculation
 from atlas.graph import Block, Node, Weight
 from atlas.page import Amount, Page
 from atlas.pages.parts import Parts, over

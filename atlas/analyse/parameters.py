@@ -1,0 +1,113 @@
+"""How many parameters a model has, by each way of counting them.
+
+Exact integers, worked out on the bound graph alone; `counts` sets them beside each other, as `atlas params` says them.
+"""
+
+from __future__ import annotations
+
+from atlas import shapes, tensors
+from atlas.errors import UsageError
+from atlas.graph import Block, Graph, Operand, Weight
+
+
+def total(graph: Graph) -> int:
+    """Distinct parameters: a tied matrix once."""
+    return sum(
+        graph.size(weight) * graph.instances(weight)
+        for weight in graph.weights.values()
+        if graph.tied_to(weight) is None
+    )
+
+
+def logical(graph: Graph) -> int:
+    """Parameters with a tied matrix counted in both of its places."""
+    return sum(graph.size(weight) * graph.instances(weight) for weight in graph.weights.values())
+
+
+def active(graph: Graph) -> int:
+    """Parameters one text token passes through: of routed experts only the chosen ones, of another tower none.
+
+    A weight counts where a step that uses it, or uses what was made of it alone, reads something that depends on the
+    tokens. An embedding and an output matrix count whole.
+    """
+    passed: dict[str, int] = {}
+    depends = {"tokens"}
+    made_of: dict[str, list[Operand]] = {}
+    for block in graph.blocks:
+        if block.stack is not None and _stack_input(graph, block.stack) in depends:
+            depends.add("x")
+        elif block.stack is not None:
+            depends.discard("x")
+        for node in block.nodes:
+            for step in node.steps:
+                weights = [
+                    weight
+                    for operand in step.of
+                    for weight in ([operand] if operand.weight else made_of.get(operand.name, []))
+                ]
+                if any(operand.name in depends for operand in step.of):
+                    depends |= {step.sets, node.id}
+                    for operand in weights:
+                        if operand.weight is not None and graph.tied_to(operand.weight) is None:
+                            # Where some are chosen, the operand's axes are those of the chosen ones.
+                            axes = [axis for axis in shapes.atoms(operand.shape) if axis in graph.dims]
+                            passed[operand.weight.id] = shapes.size(axes, graph.dims)
+                elif all(operand.weight or operand.name in made_of for operand in step.of):
+                    made_of[step.sets] = made_of[node.id] = weights
+        if block.stack is not None and block.nodes[-1].id in depends:
+            depends.add(block.stack)
+    return sum(each * graph.instances(graph.weights[name]) for name, each in passed.items())
+
+
+def _stack_input(graph: Graph, stack: str) -> str:
+    return next(part.of for part in graph.parts if not isinstance(part, Block) and part.id == stack)
+
+
+def stored(graph: Graph, convention: str) -> tuple[int, int]:
+    """(tensors, numbers in them) of a checkpoint in that convention."""
+    keeps_tied = tensors.convention(graph, convention).stores_tied
+    names = elements = 0
+    for row in tensors.rows(graph, convention):
+        if row.tied_to is None or keeps_tied:
+            many = len(row.layers[1]) if row.layers else 1
+            for _, amount in row.indices:
+                many *= amount
+            names += many
+            each = 1
+            for length in row.shape:
+                each *= length
+            elements += many * each
+    return names, elements
+
+
+def per_device(graph: Graph, devices: int) -> int:
+    """Parameters on each of several devices, as Meta's model-parallel layers split them.
+
+    A matrix is cut evenly along one side; a vector is on every device; a key or value projection is never cut within a
+    head, so beyond one head for each device they repeat.
+
+    Raises:
+        UsageError: a matrix does not divide.
+    """
+    if devices < 1:
+        raise UsageError(f"--devices is {devices}, expected 1 or more")
+    held = 0
+    for weight in graph.weights.values():
+        if graph.tied_to(weight) is not None:
+            continue
+        size = graph.size(weight)
+        if len(weight.shape) > 1:
+            heads = graph.dims.get("n_kv_heads", devices)
+            parts = min(devices, heads) if "n_kv_heads" in shapes.atoms(weight.shape) else devices
+            if size % parts or (parts < devices and devices % parts):
+                raise UsageError(f"{weight.component} cannot be cut evenly over {devices:,} devices")
+            size //= parts
+        held += size * graph.instances(weight)
+    return held
+
+
+def calculation(graph: Graph, weight: Weight) -> str:
+    """What gives one instance's parameters, `128,256 × 4,096 = 525,336,576`."""
+    sizes = [shapes.size(group, graph.dims) for group in weight.shape]
+    factors = " × ".join(f"{size:,}" for size in sizes)
+    return factors if len(sizes) == 1 else f"{factors} = {graph.size(weight):,}"
