@@ -9,6 +9,7 @@ from pathlib import Path
 from atlas import spec
 from atlas.errors import AtlasError, ConfigError, HubError, UnknownModel
 from atlas.importers import catalogued, config
+from atlas.importers.settings import read_json
 from atlas.library import Library
 from atlas.model import Model
 
@@ -85,7 +86,7 @@ def from_path(path: Path, library: Library) -> Model:
             raise ConfigError(f"{path} is neither a file nor a folder")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    settings = config.read_json(file)
+    settings = read_json(file)
     kind = "params.json" if _is_params(file, settings) else "config.json"
     return config.describe(settings, library, id=str(path), file=kind)
 
@@ -129,7 +130,7 @@ def _from_hub(name: str, library: Library) -> Model:
         near = nearest(name, library)
         hint = f"{error.hint}; did you mean {', '.join(near)}?" if near else error.hint
         raise HubError(error.message, hint=hint, code=error.code) from None
-    model = config.describe(config.read_json(path), library, id=name)
+    model = config.describe(read_json(path), library, id=name)
     return replace(model, hub_id=name)
 
 

@@ -7,77 +7,16 @@ is ignored by name, or is unknown (a warning). Absent and `null` both mean the d
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from atlas import dtypes, rope, shapes, spec
-from atlas.errors import ConfigError, SpecError, shown
-from atlas.importers import feed_forward
+from atlas import dtypes, rope, spec
+from atlas.errors import ConfigError, shown
+from atlas.importers import dimensions, feed_forward
 from atlas.library import Library
 from atlas.model import Gap, Model, Scalar
-
-LARGEST = 2**48
-"""Of a dimension: far beyond any model, and small enough that every product of a few stays readable."""
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A configuration file's top-level object.
-
-    Raises:
-        ConfigError: it cannot be read, is not JSON, says a key twice, or is no object.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    return decode(data, str(path))
-
-
-def decode(data: bytes, where: str) -> dict[str, Any]:
-    """A configuration's top-level object, from its bytes; `where` is their path or address.
-
-    Raises:
-        ConfigError: they are not JSON, say a key twice, or are no object.
-    """
-    import json
-
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where}: not JSON: byte {error.start} is not UTF-8") from None
-    if text.startswith("version https://git-lfs"):
-        raise ConfigError(
-            f"{where} is a Git LFS pointer, not the file itself", hint="fetch it with `git lfs pull`"
-        )
-    try:
-        config = json.loads(text, object_pairs_hook=_no_key_twice)
-    except _KeyTwice as error:
-        raise ConfigError(f"{where}: the key {error.args[0]!r} stands twice in one object") from None
-    except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"{where}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{where}: not JSON that can be read: {str(error)[:80]}") from None
-    if not isinstance(config, dict):
-        raise ConfigError(f"{where}: expected a JSON object of settings, found {type(config).__name__}")
-    return config
-
-
-class _KeyTwice(ValueError):
-    pass
-
-
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _KeyTwice(next(key for key in keys if keys.count(key) > 1))
-    return found
 
 
 def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str = "config.json") -> Model:
@@ -102,7 +41,7 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
     read.defaults()
     if file == "params.json":
         read.meta()
-    read.check()
+    dimensions.check(read.dims, architecture, library.axes, read.key_of, read.where)
     return Model(
         id=id,
         name=str(config.get("_name_or_path") or id),
@@ -171,6 +110,11 @@ class _Reading:
         stacks = self.architecture.stacks.values()
         return {choice.at for stack in stacks for slot in stack.layers for choice in slot if choice.at}
 
+    @cached_property
+    def key_of(self) -> dict[str, str]:
+        """Our name -> the first key of the table that gives it."""
+        return {name: key for key, name in reversed(self.table.used.items())}
+
     def keys(self, config: Mapping[str, Any]) -> None:
         table = self.table
         for key, value in config.items():
@@ -211,7 +155,7 @@ class _Reading:
                 self._agree(key, name, found, self.dtype)
                 self.dtype = found
         elif name == "context_length":
-            found_length = self._integer(key, value)
+            found_length = dimensions.read(key, value, self.where)
             self._agree(key, name, found_length, self.context_length)
             self.context_length = found_length
         elif name in self.listed:
@@ -221,7 +165,7 @@ class _Reading:
                 )
             self.lists[name] = tuple(value)
         elif name in self.library.axes:
-            size = self._integer(key, value)
+            size = dimensions.read(key, value, self.where)
             self._agree(key, name, size, self.dims.get(name))
             self.dims[name] = size
         elif isinstance(self.architecture.flags.get(name, self.table.defaults.get(name)), bool):
@@ -241,29 +185,15 @@ class _Reading:
             raise ConfigError(f"{self.where}: {key} and {other} disagree: {shown(value)} and {shown(before)}")
         self.said_by.setdefault(name, key)
 
-    def _integer(self, key: str, value: Any) -> int:
-        if key == "vocab_size" and value == -1:
-            raise ConfigError(
-                f"{self.where}: vocab_size is -1: Meta's Llama 2 files leave it to the tokenizer",
-                hint="put the tokenizer's size there (Llama 2: 32000), or name the model, for example llama2-7b",
-            )
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise ConfigError(f"{self.where}: {key} is {shown(value)}, expected a positive integer")
-        if not 1 <= value <= LARGEST:
-            bounds = "a positive integer" if value < 1 else f"at most {LARGEST:,}"
-            raise ConfigError(f"{self.where}: {key} is {shown(value)}, expected {bounds}")
-        return value
-
     def defaults(self) -> None:
         """What an absent key means, with a note for the numbers the computation depends on."""
-        key_of = {name: key for key, name in reversed(self.table.used.items())}
         for name, value in self.table.defaults.items():
             if isinstance(value, bool):
                 self.flags.setdefault(name, value)
             elif name not in self.numbers and isinstance(value, int | float):
                 self.numbers[name] = value
                 self.notes.append(
-                    f"{key_of.get(name, name)} is not stated; {value:g} is used, the default{self.table.whose}"
+                    f"{self.key_of.get(name, name)} is not stated; {value:g} is used, the default{self.table.whose}"
                 )
 
     def meta(self) -> None:
@@ -279,43 +209,16 @@ class _Reading:
                 width = feed_forward.width(self.dims["dim"], multiple_of, multiplier)
             except OverflowError:
                 width = 0
-            if not 1 <= width <= LARGEST:
+            if not 1 <= width <= dimensions.LARGEST:
                 raise ConfigError(
                     f"{self.where}: multiple_of {shown(multiple_of)} and ffn_dim_multiplier {shown(multiplier)} give a "
                     f"feed-forward of width {shown(width) if width else 'zero, or beyond any number'}; expected 1 to "
-                    f"{LARGEST:,}"
+                    f"{dimensions.LARGEST:,}"
                 )
             self.dims["ffn_dim"] = width
         self.notes = [note for note in self.notes if not note.startswith("multiple_of")]
         if self.flags.pop("use_scaled_rope", False):
             self.rope = dict(rope.META_SCALED)
-
-    def check(self) -> None:
-        """Every dimension is there, and those that follow from others divide exactly."""
-        key_of = {name: key for key, name in reversed(self.table.used.items())}
-        for name, key in key_of.items():
-            if name in self.library.axes and name not in self.dims and name not in self.architecture.derived:
-                raise ConfigError(
-                    f"{self.where}: {key} is missing: {self.library.axes[name].meaning}",
-                    hint="every dimension has to be stated; absent heads and head widths have defaults",
-                )
-        sizes: dict[str, int | float] = dict(self.dims)
-        sized = {name: axis.size for name, axis in self.library.axes.items() if axis.size}
-        for name, text in {**self.architecture.derived, **sized}.items():
-            if name in sizes:
-                continue
-            try:
-                sizes[name] = shapes.evaluate(text, sizes)
-            except shapes.MissingName:
-                continue
-            except SpecError:
-                spelled = re.sub(
-                    r"[a-z_]\w*", lambda m: f"{key_of.get(m[0], m[0])} ({int(sizes.get(m[0], 0)):,})", text
-                )
-                raise ConfigError(
-                    f"{self.where}: {spelled} leaves a remainder, so there is no {self.library.axes[name].meaning}",
-                    hint="give head_dim where heads are not dim / heads wide" if name == "head_dim" else "",
-                ) from None
 
 
 def _among(value: Any, allowed: list[Scalar]) -> bool:

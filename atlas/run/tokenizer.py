@@ -13,7 +13,7 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 
 from atlas.errors import CheckpointError, UsageError
-from atlas.importers.config import read_json
+from atlas.importers.settings import read_json
 
 FILE = "tokenizer.json"
 INSTEAD = f"give --tokenizer a {FILE}, as the model's repository on the Hub holds one, or give --token-ids"

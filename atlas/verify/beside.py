@@ -12,6 +12,7 @@ from atlas.checkpoint.inventory import Inventory
 from atlas.errors import CheckpointError, ConfigError
 from atlas.graph import Graph
 from atlas.importers import config
+from atlas.importers.settings import decode
 from atlas.library import Library
 from atlas.model import Model, require_described
 from atlas.resolve import resolve
@@ -75,7 +76,7 @@ def description(
         )
     where = f"{store.location}/{file}"
     try:
-        settings = config.decode(store.text(file), where)
+        settings = decode(store.text(file), where)
         found = config.describe(settings, library, id=where, file=file)
         return _bound(
             replace(found, id=store.location) if store.kind == "hub" else found, library, file, warn
