@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atlas.errors import ConfigError
+from atlas.importers.bindings import assigned, bindings, brought, harmless, is_plain, plain_names
 
 # Meta's catalogue takes 20,000 steps and nests 16 deep. A level takes four of Python's thousand frames.
 MOST_STEPS = 200_000
 MOST_DEPTH = 100
-
-# The decorators after which a function still returns what it says, and a method is no validator.
-_HARMLESS = {"cache", "lru_cache", "property", "classmethod", "staticmethod"}
 
 HINT = "this reader knows the syntax of llama-models 0.3.0: read that version, or report the new form"
 
@@ -53,9 +51,9 @@ class Evaluator:
     def __init__(self, trees: Mapping[Path, ast.Module]) -> None:
         self.home = {node: path for path, tree in trees.items() for node in ast.walk(tree)}
         stems = {path.stem for path in trees}
-        top = [node for tree in trees.values() for node in tree.body if not _within(node, stems)]
-        self._names = _bindings(top)
-        self._members = {node: _bindings(node.body) for node in top if isinstance(node, ast.ClassDef)}
+        top = [node for tree in trees.values() for node in tree.body if not brought(node, stems)]
+        self._names = bindings(top)
+        self._members = {node: bindings(node.body) for node in top if isinstance(node, ast.ClassDef)}
         self._uses: dict[str, ast.stmt] = {}
         self._steps = self._depth = 0
 
@@ -70,7 +68,7 @@ class Evaluator:
             ConfigError: something outside the language is on the way.
         """
         match self._names.get(name):
-            case [ast.FunctionDef() as function] if _names(function.decorator_list) <= _HARMLESS:
+            case [ast.FunctionDef() as function] if harmless(function):
                 return self._run(function, [], function)
         return None
 
@@ -85,10 +83,10 @@ class Evaluator:
                 return fields[name]
             case Instance(kind=kind):
                 method = self._bound(self._members[kind], name, at)
-                if isinstance(method, ast.FunctionDef) and _names(method.decorator_list) == {"property"}:
+                if isinstance(method, ast.FunctionDef) and plain_names(method.decorator_list) == {"property"}:
                     return self._run(method, [owner], at)
-            case ast.ClassDef() if _is(owner, "Enum"):
-                if value := _assigned(self._bound(self._members[owner], name, at)):
+            case ast.ClassDef() if is_plain(owner, "Enum"):
+                if value := assigned(self._bound(self._members[owner], name, at)):
                     return Member(owner, self._evaluate(value, {}))
         raise self.refusal(at, f"`.{name}` is neither a field, a property nor a member of an Enum")
 
@@ -163,14 +161,14 @@ class Evaluator:
         if isinstance(node, ast.ClassDef):
             return node
         self._uses[name] = node
-        if isinstance(node, ast.FunctionDef) and _names(node.decorator_list) <= _HARMLESS:
+        if isinstance(node, ast.FunctionDef) and harmless(node):
             return node
-        if value := _assigned(node):
+        if value := assigned(node):
             return self._evaluate(value, {})
         raise self.refusal(at, f"`{name}` is neither a class, an undecorated function nor a constant")
 
     def _construct(self, kind: ast.ClassDef, call: ast.Call, local: Mapping[str, object]) -> Instance:
-        if not _is(kind, "BaseModel"):
+        if not is_plain(kind, "BaseModel"):
             raise self.refusal(call, f"`{kind.name}` is not a plain `BaseModel`")
         self._uses = {}
         given = {item.arg: self._evaluate(item.value, local) for item in call.keywords}
@@ -185,7 +183,7 @@ class Evaluator:
                 case ast.AnnAssign(value=None):
                     raise self.refusal(call, f"`{kind.name}(...)` without `{name}`")
                 case ast.AnnAssign(value=ast.Call(made, [], [ast.keyword("default_factory", maker)])) if (
-                    _names([made, maker]) == {"Field", "dict"}
+                    plain_names([made, maker]) == {"Field", "dict"}
                 ):
                     fields[name] = {}
                 case ast.AnnAssign(value=ast.expr() as default):
@@ -220,46 +218,3 @@ class Evaluator:
         if len(found) != 1:
             raise self.refusal(at, f"`{name}` is {'bound more than once' if found else 'not defined'}")
         return found[0]
-
-
-def _bindings(statements: Iterable[ast.stmt]) -> dict[str, list[ast.stmt]]:
-    found: dict[str, list[ast.stmt]] = {}
-    for statement in statements:
-        whole = isinstance(statement, ast.FunctionDef | ast.ClassDef)
-        for node in [statement] if whole else ast.walk(statement):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                found.setdefault(node.name, []).append(statement)
-            elif isinstance(node, ast.alias):
-                found.setdefault(node.asname or node.name, []).append(statement)
-            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                found.setdefault(node.id, []).append(statement)
-    return found
-
-
-def _within(statement: ast.stmt, stems: set[str]) -> bool:
-    """Whether a statement only brings, under their own names, what another of the files defines."""
-    match statement:
-        case ast.ImportFrom(module=str(module), names=names):
-            return module.split(".")[-1] in stems and not any(alias.asname for alias in names)
-    return False
-
-
-def _assigned(statement: ast.stmt) -> ast.expr | None:
-    match statement:
-        case ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(target=ast.Name(), value=value):
-            return value
-    return None
-
-
-def _names(nodes: Iterable[ast.expr]) -> set[str]:
-    return {node.id if isinstance(node, ast.Name) else "" for node in nodes}
-
-
-def _is(kind: ast.ClassDef, base: str) -> bool:
-    """Whether a class has that base and no say of its own in how its instances are made or compared."""
-    methods = [node for node in kind.body if isinstance(node, ast.FunctionDef)]
-    return (
-        (_names(kind.bases), kind.keywords, kind.decorator_list) == ({base}, [], [])
-        and not any(node.name.startswith(("_", "model_post")) for node in methods)
-        and all(_names(node.decorator_list) <= _HARMLESS for node in methods)
-    )
