@@ -5,7 +5,7 @@
     operation     a dependency shows how an operation stores or applies its weights
 
 The relation is worked out from what a source describes, so one claim is direct for one family and contextual for the next.
-Nothing is read here but the description; `atlas.evidence` reads the sources themselves.
+Nothing is read here but the description; `atlas.sources` reads the sources themselves.
 """
 
 from __future__ import annotations

@@ -33,11 +33,11 @@ def check(
 
     Example: atlas evidence check --source llama3=../llama3
     """
-    from atlas import evidence
+    from atlas import evidence, sources
 
     library = library_of(specs)
     offline = offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
-    reader = evidence.Reader(library, evidence.locations(source or (), library), web=not offline)
+    reader = sources.Reader(library, sources.locations(source or (), library), web=not offline)
     result = evidence.check(reader)
     if json:
         console.json(result)

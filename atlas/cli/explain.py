@@ -50,11 +50,11 @@ def explain(
 
     Example: atlas explain llama3.1-8b output
     """
-    from atlas import evidence, pages
+    from atlas import pages, sources
     from atlas.report import page as show
 
     library = library_of(specs)
-    reader = evidence.Reader(library, evidence.locations(source or (), library))
+    reader = sources.Reader(library, sources.locations(source or (), library))
     graph = graph_of(model, library)
     made = pages.page(graph, library, node, reader)
     if receipt is not None:

@@ -10,13 +10,14 @@ import difflib
 from dataclasses import replace
 
 from atlas.errors import UsageError
-from atlas.evidence import Reader
+from atlas.evidence import excerpt
 from atlas.graph import Graph, Step
 from atlas.library import Library
 from atlas.model import require_described
 from atlas.page import Code, Page
 from atlas.pages import activation, component, model
 from atlas.pages.parts import Parts
+from atlas.sources import Reader
 
 __all__ = ["names", "page"]
 
@@ -58,7 +59,7 @@ def names(graph: Graph) -> list[str]:
 
 def _with_excerpt(code: Code, made: Page, reader: Reader) -> Code:
     cited = next(item for item in made.sources if (item.source, item.lines) == (code.source, code.lines))
-    lines = reader.excerpt(code.source, code.lines, cited.sha256) if code.lines else None
+    lines = excerpt(reader, code.source, code.lines, cited.sha256) if code.lines else None
     return replace(code, excerpt=tuple(lines or ()))
 
 

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 import pytest
 
-from atlas.evidence import Reader, check
+from atlas.evidence import check
 from atlas.library import Library
+from atlas.sources import Reader
 
 from .conftest import run
 
