@@ -1,0 +1,53 @@
+"""The description files as they are: one class for each kind of table under `specs/`, one file for each kind of file.
+
+A stray key, a wrong type or a missing field is an error, never silence (`extra="forbid"`, `strict`). Nothing is
+resolved here: names are strings until `atlas.library` checks them across files and `atlas.bind` binds them.
+"""
+
+from atlas.spec.architectures import (
+    Architecture,
+    Choice,
+    Computes,
+    Config,
+    Convention,
+    Input,
+    Node,
+    Part,
+    Row,
+    Stack,
+)
+from atlas.spec.axes import Axis
+from atlas.spec.bibliography import Bibliography, Cite, Source
+from atlas.spec.catalogue import Catalogue, CatalogueEntry, Named
+from atlas.spec.components import Component, Step, Weight
+from atlas.spec.models import Conflict, Entry, Family
+from atlas.spec.table import Note, Spec, Words
+
+__all__ = [
+    "Architecture",
+    "Axis",
+    "Bibliography",
+    "Catalogue",
+    "CatalogueEntry",
+    "Choice",
+    "Cite",
+    "Component",
+    "Computes",
+    "Config",
+    "Conflict",
+    "Convention",
+    "Entry",
+    "Family",
+    "Input",
+    "Named",
+    "Node",
+    "Note",
+    "Part",
+    "Row",
+    "Source",
+    "Spec",
+    "Stack",
+    "Step",
+    "Weight",
+    "Words",
+]

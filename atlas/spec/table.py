@@ -1,0 +1,32 @@
+"""What the tables of every description file have in common: how strict they are, their values, and their words."""
+
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Value = bool | int | float | str
+
+T = TypeVar("T")
+Some = Annotated[list[T], Field(min_length=1)]
+"""A list that would make no sense empty."""
+
+
+class Spec(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Note(Spec):
+    text: str
+    when: str | None = None
+
+
+class Words(Spec):
+    """What a page says of a thing; `text` is the equation in Unicode, `latex` the same in LaTeX."""
+
+    title: str = ""
+    summary: str = ""
+    expression: str = ""
+    text: str = ""
+    latex: str = ""
+    notes: list[Note] = []
+    cites: list[str] = []
