@@ -181,11 +181,13 @@ class Graph:
         """id -> weight. A weight that stands in several kinds of block is one."""
         return {weight.id: weight for block in self.blocks for node in block.nodes for weight in node.weights}
 
+    def times(self, node: str) -> int:
+        """In how many layers a node stands."""
+        return sum(block.instances for block in self.blocks if any(each.id == node for each in block.nodes))
+
     def instances(self, weight: Weight) -> int:
         """In how many layers it stands."""
-        return sum(
-            block.instances for block in self.blocks if any(node.id == weight.node for node in block.nodes)
-        )
+        return self.times(weight.node)
 
     def size(self, weight: Weight) -> int:
         """Its parameters, in one layer."""

@@ -418,11 +418,57 @@ def test_what_a_table_says_itself_comes_first(library: Library) -> None:
     llama = library.architecture("llama")
     own, base = library.config(llama, "mistral"), library.config(llama, "llama")
     assert set(base.used) - set(own.used) == {"attention_bias", "mlp_bias"}
-    assert own.only == base.only | {"attention_bias": [False], "mlp_bias": [False]}
+    biases = {"attention_bias": [False], "mlp_bias": [False]}
+    assert own.only == base.only | biases | {"architectures": [["MistralForCausalLM"], []]}
     assert (own.computes, own.ignored, own.defaults) == (base.computes, base.ignored, base.defaults)
 
 
+def test_a_key_that_must_agree_with_others(small: dict[str, Any], overlay: Callable[..., Library]) -> None:
+    file = "architectures/llama.toml"
+    text = (builtin_folder() / file).read_text()
+    added = '[configs.llama.agrees]\nattention_width = "n_heads * head_dim"\n\n[configs.llama.only]\n'
+    library = overlay({file: text.replace("[configs.llama.only]\n", added)})
+    heads, width = small["num_attention_heads"], small["hidden_size"]  # head_dim follows from the two
+    assert not config.describe(small | {"attention_width": width}, library, id="m").warnings
+    assert not config.describe(small | {"attention_width": None}, library, id="m").warnings
+    with pytest.raises(ConfigError) as caught:
+        config.describe(small | {"attention_width": width + 1}, library, id="m")
+    spelled = f"num_attention_heads ({heads}) * head_dim ({width // heads})"
+    assert caught.value.message == f"m: attention_width is {width + 1}, but {spelled} gives {width}"
+
+
 # ---------------------------------------------------------------- refused by name
+
+
+@pytest.mark.parametrize(
+    ("family", "stated", "taken"),
+    [
+        ("llama", ["LlamaForCausalLM"], True),
+        ("llama", ["LLaMAForCausalLM"], True),  # before transformers had the family
+        ("llama", None, True),
+        ("llama", [], True),
+        ("mistral", ["MistralForCausalLM"], True),
+        ("llama", ["LlamaForSequenceClassification"], False),
+        ("llama", ["LlamaModel"], False),
+        ("llama", ["MistralForCausalLM"], False),
+        ("mistral", ["LlamaForCausalLM"], False),
+        ("llama", "LlamaForCausalLM", False),
+        ("llama", {"a": 1}, False),
+    ],
+    ids=str,
+)
+def test_classes_with_another_head_are_refused(
+    family: str, stated: object, taken: bool, small: dict[str, Any], library: Library
+) -> None:
+    settings = small | {"model_type": family, "architectures": stated}
+    if family == "mistral":
+        settings = {key: value for key, value in settings.items() if not key.endswith("_bias")}
+    if taken:
+        config.describe(settings, library, id="m")
+        return
+    with pytest.raises(ConfigError, match=r"architectures is .* changes the model's tensors"):
+        config.describe(settings, library, id="m")
+
 
 DIMENSIONS = {
     "hidden_size": "width of the residual stream",
@@ -772,7 +818,7 @@ def test_folders_and_paths(
     (tmp_path / "deeper").mkdir()
     with pytest.raises(ConfigError, match=r"holds neither a config\.json nor a params\.json") as caught:
         from_path(tmp_path, library)
-    assert caught.value.hint == "it holds deeper, model.safetensors"
+    assert caught.value.hint == "it holds deeper/, model.safetensors"
     with pytest.raises(ConfigError, match=r"nothing\.json: no such file or folder"):
         from_path(tmp_path / "nothing.json", library)
     (tmp_path / "config.json").mkdir()

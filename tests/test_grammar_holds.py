@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from atlas import tensors
+from atlas import pages, tensors
 from atlas.analyse import counts, parameters
 from atlas.analyse.diff import diff
 from atlas.analyse.flops import flops
@@ -171,6 +171,13 @@ def test_every_component_is_counted(graph: Graph, patchwork: Library) -> None:
     assert sum(row.parameters for row in found.components) == TOTAL
     assert sum(row.parameters for row in found.tensors) == TOTAL
     assert found.weight_bytes == 2 * TOTAL
+
+
+def test_the_page_of_a_component_counts_it_in_every_block(graph: Graph, patchwork: Library) -> None:
+    for component, (instances, size) in COMPONENTS.items():
+        shown = pages.page(graph, patchwork, component)
+        assert (shown.instances, shown.parameters_per_instance) == (instances, size), component
+        assert shown.parameters == instances * size, component
 
 
 def test_layer_by_layer(graph: Graph, patchwork: Library) -> None:

@@ -7,7 +7,7 @@ is ignored by name, or is unknown (a warning). Absent and `null` both mean the d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -41,7 +41,8 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
     read.defaults()
     if file == "params.json":
         read.meta()
-    dimensions.check(read.dims, architecture, library.axes, read.key_of, read.where)
+    sizes = dimensions.check(read.dims, architecture, library.axes, read.key_of, read.where)
+    dimensions.agree(config, table.agrees, sizes, read.key_of, read.where)
     return Model(
         id=id,
         name=str(config.get("_name_or_path") or id),
@@ -118,7 +119,7 @@ class _Reading:
     def keys(self, config: Mapping[str, Any]) -> None:
         table = self.table
         for key, value in config.items():
-            if value is None or key in table.ignored:
+            if value is None or key in table.ignored or key in table.agrees:
                 continue
             if key in table.only:
                 if not _among(value, table.only[key]):
@@ -221,5 +222,5 @@ class _Reading:
             self.rope = dict(rope.META_SCALED)
 
 
-def _among(value: Any, allowed: list[Scalar]) -> bool:
+def _among(value: Any, allowed: Sequence[object]) -> bool:
     return any(value == option and isinstance(value, bool) == isinstance(option, bool) for option in allowed)

@@ -42,8 +42,8 @@ def check(
     axes: Mapping[str, spec.Axis],
     key_of: Mapping[str, str],
     where: str,
-) -> None:
-    """Every dimension is there, and those that follow from others divide exactly.
+) -> dict[str, int | float]:
+    """Every dimension, stated or following from others, which must divide exactly.
 
     Args:
         dims: those that are stated.
@@ -69,10 +69,37 @@ def check(
         except shapes.MissingName:
             continue
         except SpecError:
-            spelled = re.sub(
-                r"[a-z_]\w*", lambda m: f"{key_of.get(m[0], m[0])} ({int(sizes.get(m[0], 0)):,})", text
-            )
             raise ConfigError(
-                f"{where}: {spelled} leaves a remainder, so there is no {axes[name].meaning}",
+                f"{where}: {_spelled(text, sizes, key_of)} leaves a remainder, so there is no {axes[name].meaning}",
                 hint="give head_dim where heads are not dim / heads wide" if name == "head_dim" else "",
             ) from None
+    return sizes
+
+
+def agree(
+    config: Mapping[str, Any],
+    agrees: Mapping[str, str],
+    sizes: Mapping[str, int | float],
+    key_of: Mapping[str, str],
+    where: str,
+) -> None:
+    """Keys that say again what others have said.
+
+    Args:
+        agrees: key -> the formula that it must be equal to.
+
+    Raises:
+        ConfigError: one says something else.
+    """
+    for key, text in agrees.items():
+        if config.get(key) is not None:
+            stated, other = read(key, config[key], where), shapes.evaluate(text, sizes)
+            if stated != other:
+                raise ConfigError(
+                    f"{where}: {key} is {stated:,}, but {_spelled(text, sizes, key_of)} gives {other:,}"
+                )
+
+
+def _spelled(text: str, sizes: Mapping[str, int | float], key_of: Mapping[str, str]) -> str:
+    """A formula in the configuration's own words, with numbers."""
+    return re.sub(r"[a-z_]\w*", lambda m: f"{key_of.get(m[0], m[0])} ({int(sizes.get(m[0], 0)):,})", text)

@@ -68,7 +68,7 @@ def _made(parts: Parts, name: str | None) -> Page:
         return model.page(parts)
     weights = {weight.component: weight for weight in parts.graph.weights.values()}
     if name in parts.nodes:
-        return component.page(parts, *parts.nodes[name])
+        return component.page(parts, parts.nodes[name])
     if name in weights:
         return component.page_of_weight(parts, weights[name])
     if name in parts.graph.inputs:

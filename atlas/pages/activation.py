@@ -17,7 +17,7 @@ def page(parts: Parts, name: str, steps: Sequence[Step]) -> Page:
         name: as it was asked for; the title where the description has none.
         steps: those that set it, in execution order: an optional step sets an earlier step's symbol anew.
     """
-    block, node = parts.nodes[steps[0].node]
+    node = parts.nodes[steps[0].node]
     first, last = steps[0], steps[-1]
     pages = parts.graph.architecture.pages
     own = pages.get(last.sets, spec.Words())
@@ -44,7 +44,7 @@ def page(parts: Parts, name: str, steps: Sequence[Step]) -> Page:
         ),
         inputs=list(dict.fromkeys(inputs)),
         outputs=[parts.result(last)],
-        instances=block.instances,
+        instances=parts.graph.times(node.id),
         sources=parts.sources(cites),
     )
 

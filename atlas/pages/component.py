@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from atlas import spec
 from atlas.analyse.parameters import calculation
-from atlas.graph import Block, Node, Weight
+from atlas.graph import Node, Weight
 from atlas.page import Amount, Page
 from atlas.pages.parts import Parts, over
 
 
-def page(parts: Parts, block: Block, node: Node) -> Page:
+def page(parts: Parts, node: Node) -> Page:
     """The page of a node, with every weight it has."""
     graph = parts.graph
     own = graph.architecture.pages.get(node.id, spec.Words())
     base = node.component
-    tied = all(graph.tied_to(weight) for weight in node.weights)
-    per_instance = sum(graph.size(weight) for weight in node.weights)
+    instances = graph.times(node.id)
+    distinct = sum(graph.size(weight) for weight in node.weights if not graph.tied_to(weight))
     return parts.page(
         node=node.id,
         kind="learned" if node.weights else "computed",
@@ -26,22 +26,22 @@ def page(parts: Parts, block: Block, node: Node) -> Page:
         inputs=[parts.value(operand, node) for operand in node.of],
         outputs=[parts.result(node.steps[-1])],
         accounting=[_amount(parts, weight) for weight in node.weights],
-        instances=block.instances,
-        per_instance=per_instance,
-        parameters=0 if tied else per_instance * block.instances,
+        instances=instances,
+        per_instance=sum(graph.size(weight) for weight in node.weights),
+        parameters=distinct * instances,
         sources=parts.sources(own.cites or base.cites),
     )
 
 
 def page_of_weight(parts: Parts, weight: Weight) -> Page:
     """The page of one weight of a node: what the step that applies it reads and makes."""
-    block, node = parts.nodes[weight.node]
+    node = parts.nodes[weight.node]
     step = next(step for step in node.steps if weight in step.weights)
     own = parts.graph.architecture.pages.get(weight.component, spec.Words())
     inputs = [parts.value(operand, node) for operand in step.of if operand.weight is None]
     name = weight.component.rpartition(".")[2]
     words = over(own, over(weight.words, step.words))
-    size = parts.graph.size(weight)
+    size, instances = parts.graph.size(weight), parts.graph.instances(weight)
     matrix = "The weight is stored output by input, [out, in], and applied as x Wᵀ."
     return parts.page(
         node=weight.component,
@@ -50,9 +50,9 @@ def page_of_weight(parts: Parts, weight: Weight) -> Page:
         inputs=inputs,
         outputs=[parts.result(step)],
         accounting=[_amount(parts, weight)],
-        instances=block.instances,
+        instances=instances,
         per_instance=size,
-        parameters=size * block.instances,
+        parameters=0 if parts.graph.tied_to(weight) else size * instances,
         notes=[matrix] if len(weight.shape) > 1 else [],
         sources=parts.sources(own.cites or weight.words.cites or node.component.cites),
     )

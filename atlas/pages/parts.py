@@ -8,7 +8,7 @@ from atlas import shapes, spec
 from atlas.analyse.trace import shape_of
 from atlas.bibliography import Evidence, evidence
 from atlas.conditions import holds
-from atlas.graph import Block, Graph, Node, Operand, Step
+from atlas.graph import Graph, Node, Operand, Step
 from atlas.library import Library
 from atlas.page import Amount, Code, Equation, Facts, Page, Value
 
@@ -17,7 +17,7 @@ class Parts:
     """A bound model, as its pages speak of it.
 
     Attributes:
-        nodes: id -> the node and the block it stands in.
+        nodes: id -> the node.
         conditions: the switches a note may depend on, the architecture's with the model's over them.
     """
 
@@ -25,9 +25,7 @@ class Parts:
         self.graph = graph
         self.library = library
         self.model = graph.model
-        self.nodes: dict[str, tuple[Block, Node]] = {
-            n.id: (block, n) for block in graph.blocks for n in block.nodes
-        }
+        self.nodes: dict[str, Node] = {node.id: node for block in graph.blocks for node in block.nodes}
         self.conditions = {**graph.architecture.flags, **graph.model.flags}
 
     def page(
@@ -75,7 +73,7 @@ class Parts:
 
     def steps(self) -> list[Step]:
         """Every step of every node, in execution order."""
-        return [step for _, node in self.nodes.values() for step in node.steps]
+        return [step for node in self.nodes.values() for step in node.steps]
 
     def setting(self, name: str) -> list[Step]:
         """The steps that set an activation, by its full name."""
@@ -102,7 +100,7 @@ class Parts:
     def _making(self, name: str) -> list[Step]:
         """The steps that make what goes by that name: an activation's, or, for a node, its last."""
         if name in self.nodes:
-            return [self.nodes[name][1].steps[-1]]
+            return [self.nodes[name].steps[-1]]
         return self.setting(name)
 
     def _shaped(self, name: str, symbol: str, shape: shapes.Shape, dtype: str) -> Value:

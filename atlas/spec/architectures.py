@@ -85,9 +85,10 @@ class Config(Spec):
     defaults: dict[str, Value] = {}
     whose: str = ""
     """The end of a note on a default that is used: whose it is."""
-    only: dict[str, list[Value]] = {}
+    only: dict[str, list[Value | list[Value]]] = {}
     computes: dict[str, Computes] = {}
     agrees: dict[str, str] = {}
+    """Key -> what it must be equal to, a formula of dimensions that other keys give."""
     ignored: list[str] = []
 
 
