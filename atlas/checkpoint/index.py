@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from atlas.checkpoint.faults import AGAIN, show
-from atlas.errors import CheckpointError
+from atlas.errors import CheckpointError, unreadable_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,9 @@ def _decoded(data: bytes, where: str) -> Any:
             f"{where}: the index is not JSON: {error.msg} at line {error.lineno}, column {error.colno}", AGAIN
         ) from None
     except (ValueError, RecursionError) as error:
-        raise _wrong(f"{where}: the index is not JSON that can be read: {str(error)[:80]}", AGAIN) from None
+        raise _wrong(
+            f"{where}: the index is not JSON that can be read: {unreadable_json(error)}", AGAIN
+        ) from None
     return table
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from atlas.errors import ConfigError
+from atlas.errors import ConfigError, shown, unreadable_json
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -49,9 +49,9 @@ def decode(data: bytes, where: str) -> dict[str, Any]:
             f"{where}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{where}: not JSON that can be read: {str(error)[:80]}") from None
+        raise ConfigError(f"{where}: not JSON that can be read: {unreadable_json(error)}") from None
     if not isinstance(config, dict):
-        raise ConfigError(f"{where}: expected a JSON object of settings, found {type(config).__name__}")
+        raise ConfigError(f"{where}: expected a JSON object of settings, found {shown(config)}")
     return config
 
 
