@@ -19,6 +19,7 @@ from atlas.graph import Graph
 from atlas.importers import config
 from atlas.library import Library
 from atlas.resolve import resolve
+from tests.verify.checkpoints import CONFIG
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
@@ -64,20 +65,7 @@ def bound(library: Library) -> Callable[..., Graph]:
 @pytest.fixture
 def small() -> dict[str, Any]:
     """A fresh config.json of a small Llama, every size different."""
-    return {
-        "model_type": "llama",
-        "hidden_size": 48,
-        "intermediate_size": 80,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 12,
-        "num_key_value_heads": 6,
-        "vocab_size": 100,
-        "max_position_embeddings": 64,
-        "rms_norm_eps": 1e-5,
-        "rope_theta": 10000.0,
-        "tie_word_embeddings": False,
-        "torch_dtype": "bfloat16",
-    }
+    return dict(CONFIG)
 
 
 @pytest.fixture
