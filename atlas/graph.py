@@ -82,6 +82,14 @@ class Step:
         """The component a step is accounted to: that of its weight, else its node."""
         return self.weights[0].component if self.weights else self.node
 
+    def taken_apart(self, products: Mapping[str, tuple[str, ...]]) -> tuple[list[list[str]], list[str]]:
+        """The axes of each operand and of the result, products opened where another of them names a part."""
+        operands = [shapes.atoms(operand.shape) for operand in self.of]
+        result = shapes.atoms(self.shape)
+        named = {axis for axes in (*operands, result) for axis in axes}
+        opened = [shapes.take_apart(axes, named, products) for axes in operands]
+        return opened, shapes.take_apart(result, named, products)
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -203,16 +211,7 @@ class Graph:
         """For each axis that is a product, the axes it is made of."""
         return {name: tuple(axis.parts.split()) for name, axis in self.axes.items() if axis.parts}
 
-    def taken_apart(self, step: Step) -> tuple[list[list[str]], list[str]]:
-        """The axes of each operand and of the result, products opened where another of them names a part."""
-        parts = self.products
-        named = {axis for operand in step.of for axis in shapes.atoms(operand.shape)} | set(
-            shapes.atoms(step.shape)
-        )
-        opened = [shapes.take_apart(shapes.atoms(operand.shape), named, parts) for operand in step.of]
-        return opened, shapes.take_apart(shapes.atoms(step.shape), named, parts)
-
     def multiplied(self, step: Step) -> list[str]:
         """Every axis a matrix product runs over, once: the product of their sizes is its multiply-adds."""
-        operands, result = self.taken_apart(step)
+        operands, result = step.taken_apart(self.products)
         return list(dict.fromkeys(axis for axes in (*operands, result) for axis in axes))

@@ -156,13 +156,7 @@ class Nodes:
             by=by,
             words=step,
         )
-        named = {axis for operand in operands for axis in shapes.atoms(operand.shape)} | set(
-            shapes.atoms(shape)
-        )
-        opened = [
-            shapes.take_apart(shapes.atoms(operand.shape), named, self.library.parts) for operand in operands
-        ]
-        result = shapes.take_apart(shapes.atoms(shape), named, self.library.parts)
+        opened, result = bound.taken_apart(self.library.parts)
         if problem := operations.fault(bound.op, opened, result, bound.over):
             raise SpecError(f"{where} (at {self.binding.architecture.id}.{node.id}): {problem}")
         if bound.op == "rename":
