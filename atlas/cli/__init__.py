@@ -5,7 +5,6 @@ Everything heavy is imported inside the command that needs it, so that `atlas pa
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
 import sys
@@ -93,24 +92,43 @@ def __getattr__(name: str) -> object:
 def main() -> NoReturn:
     """The entry point: runs a command and turns whatever it raises into one line and an exit code."""
     console.open_streams()
-    arguments = _hoisted(sys.argv[1:])
-    debug = "--debug" in arguments
+    try:
+        code = _run(_hoisted(sys.argv[1:]))
+        console.flush()
+    except (console.ReaderGoneError, BrokenPipeError):
+        console.drop(sys.stdout)
+        code = READER_GONE
+    except console.OutputError as failure:
+        console.drop(sys.stdout)
+        code = _report(failure, as_json=False)
+    except KeyboardInterrupt:
+        code = 130
+    gc.freeze()  # what is left need not be gone through once more on the way out
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    """The exit code of a command, which has printed its answer or why there is none."""
     command = next((COMMANDS[word] for word in arguments if word in COMMANDS), None)
-    chosen = application(command if COMPLETES.isdisjoint(os.environ) else None)
+    completes = not COMPLETES.isdisjoint(os.environ)
+    chosen = application(None if completes else command)
     try:
         code = chosen(arguments, standalone_mode=False)
-        sys.stdout.flush()
-    except (console.ReaderGoneError, BrokenPipeError):
-        console.drop_output()
-        sys.exit(READER_GONE)
+    except (console.ReaderGoneError, console.OutputError, BrokenPipeError):
+        raise
     except (KeyboardInterrupt, typer.Abort):
-        sys.exit(130)
-    except Exception as failure:
-        if debug:
+        return 130
+    except SystemExit:
+        if completes:
             raise
-        sys.exit(_report(failure, as_json="--json" in arguments))
-    gc.freeze()  # what is left need not be gone through once more on the way out
-    sys.exit(code if isinstance(code, int) else 0)
+        raise console.ReaderGoneError from None  # what Typer makes of it while it prints --help
+    except Exception as failure:
+        if "--debug" in arguments:
+            import traceback
+
+            traceback.print_exc()
+        return _report(failure, as_json="--json" in arguments)
+    return code if isinstance(code, int) else 0
 
 
 def _report(failure: Exception, *, as_json: bool) -> int:
@@ -122,10 +140,6 @@ def _report(failure: Exception, *, as_json: bool) -> int:
         hint = "see `atlas --help`, or a command's own --help"
         if not message:
             return 2
-    elif isinstance(failure, OSError) and failure.errno == errno.ENOSPC:
-        console.drop_output()
-        as_json = False
-        code, exit_code, message, hint = "output", 2, "the output cannot be written: no space left", ""
     elif isinstance(failure, MemoryError):
         code, exit_code, message, hint = "memory", 2, "out of memory", ""
     else:

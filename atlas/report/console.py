@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
+from atlas.errors import AtlasError
 from atlas.report.plain import dumps
 
 if TYPE_CHECKING:
@@ -30,22 +32,32 @@ class ReaderGoneError(Exception):
     """
 
 
+class OutputError(AtlasError):
+    """What is printed cannot be written: the disk is full, the file too large."""
+
+    code = "output"
+
+
 def open_streams() -> None:
     """Make both streams fit to be written to, whatever the shell has done with them.
 
-    A stream that was closed is given nowhere to go; one that cannot show × or a Greek letter shows a ? in its place.
+    A stream that was closed is given nowhere to go; one that cannot show × or a Greek letter shows a ? in its place. Without
+    a buffer (PYTHONUNBUFFERED) a stream drops in silence what the system did not take at once, so it is given one.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  it lives as long as we do
+        elif isinstance(stream, io.TextIOWrapper) and isinstance(stream.buffer, io.RawIOBase):
+            encoding, buffer = stream.encoding, io.BufferedWriter(stream.detach())
+            setattr(sys, name, io.TextIOWrapper(buffer, encoding, "replace", line_buffering=True))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
-def drop_output() -> None:
-    """Let nothing more reach stdout, not even what is still buffered."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def drop(stream: IO[str]) -> None:
+    """Let nothing more reach a stream, not even what is still buffered."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def console(stream: IO[str]) -> Console:
@@ -69,11 +81,33 @@ def out(*things: RenderableType) -> None:
 
 
 def write(text: str) -> None:
-    """A result as it stands, to stdout."""
-    try:
+    """A result as it stands, to stdout.
+
+    Raises:
+        ReaderGoneError, OutputError: it cannot be written.
+    """
+    with _told():
         sys.stdout.write(text + "\n")
+
+
+def flush() -> None:
+    """Have written what has been printed.
+
+    Raises:
+        ReaderGoneError, OutputError: it cannot be.
+    """
+    with _told():
+        sys.stdout.flush()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
     except BrokenPipeError:
         raise ReaderGoneError from None
+    except OSError as error:
+        raise OutputError(f"the output cannot be written: {error.strerror}") from None
 
 
 def json(value: Any) -> None:
@@ -85,18 +119,25 @@ def json(value: Any) -> None:
 def warn(text: str) -> None:
     """A warning or a note, to stderr."""
     if not quiet:
-        print(f"warning: {printable(text)}", file=sys.stderr)
+        _aside(f"warning: {printable(text)}")
 
 
 def note(text: str) -> None:
     if not quiet:
-        print(f"note: {printable(text)}", file=sys.stderr)
+        _aside(f"note: {printable(text)}")
 
 
 def error(message: str, hint: str = "") -> None:
     """An error in one line, to stderr."""
     line = f"error: {message}" + (f"; {hint}" if hint else "")
-    print(printable(" ".join(line.split())), file=sys.stderr)
+    _aside(printable(" ".join(line.split())))
+
+
+def _aside(line: str) -> None:
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:  # nobody hears; the exit code says it too
+        drop(sys.stderr)
 
 
 def printable(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +14,8 @@ Told = Callable[[str, int, int], None]
 
 
 def bars_are_seen() -> bool:
-    """Whether a bar on stderr would be seen, and is wanted."""
-    return sys.stderr.isatty() and not console.quiet
+    """Whether a bar on stderr would be seen, and is wanted: NO_COLOR asks for neither colours nor animation."""
+    return sys.stderr.isatty() and not console.quiet and not os.environ.get("NO_COLOR")
 
 
 @contextmanager

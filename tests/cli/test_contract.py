@@ -190,14 +190,6 @@ def test_columns_are_respected() -> None:
     assert max(map(len, narrow.splitlines()[2:-6])) <= 60
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
-    script = f"{sys.executable} -m atlas trace llama3.1-405b:bf16-mp8 | head -n 1"
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", script], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
-    )
-    assert (done.stderr, done.returncode) == ("", 141)  # what a program that died of SIGPIPE gives
-
-
 def test_output_that_is_not_utf_8_still_comes() -> None:
     ran = run("params", "llama3.1-8b", "--json", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert ran.code == 0
@@ -265,26 +257,49 @@ def test_the_probe_can_fail() -> None:
     assert "a socket was opened" in probe(["models"], before=opens)
 
 
-def shell(script: str) -> subprocess.CompletedProcess[str]:
-    """The command line with its streams as the shell lays them."""
-    command = f"{sys.executable} -m atlas {script}"
-    return subprocess.run(
-        ["bash", "-c", command], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False
-    )
-
-
-def test_closed_streams_and_a_full_disk_end_with_a_code_and_no_traceback() -> None:
-    for script, code, words in (
+@pytest.mark.parametrize("buffered", ["", "PYTHONUNBUFFERED=1"])
+@pytest.mark.parametrize(
+    ("script", "code", "words"),
+    [
         ("params llama3.1-8b >&-", 0, ""),
         ("params nope 2>&-", 2, ""),
-        ("params llama3.1-8b >/dev/full", 2, "no space left"),
-        ("trace llama3.1-8b --json >/dev/full", 2, "no space left"),
-    ):
-        done = shell(script)
-        assert done.returncode == code, script
-        assert "Traceback" not in done.stderr, script
-        assert words in done.stderr, script
-    assert json.loads(shell("params nope --json 2>&-").stdout)["error"]["code"] == "unknown_model"
+        ("params nope 2>/dev/full", 2, ""),
+        ("params llama3.1-8b >/dev/full", 2, "the output cannot be written: No space left"),
+        ("trace llama3.1-8b --json >/dev/full", 2, "the output cannot be written: No space left"),
+        ("params nope --json >/dev/full", 2, "the output cannot be written: No space left"),
+        ("trace llama3.1-8b --json >$FILE", 2, "the output cannot be written: File too large"),
+        ("schema verify >$FILE", 2, "the output cannot be written: File too large"),
+        ("params nope --json | true", 141, ""),
+        ("trace llama3.1-405b:bf16-mp8 | head -n 1", 141, ""),
+        ("--help | true", 141, ""),
+    ],
+)
+def test_streams_that_cannot_be_written_to_end_with_a_code_and_no_traceback(
+    script: str, code: int, words: str, buffered: str, tmp_path: Path
+) -> None:
+    """Closed, full, too large in the middle, without a reader; 141 is what a program that died of SIGPIPE gives."""
+    limit = "ulimit -f 1;" if "$FILE" in script else ""
+    command = (
+        f"{limit} FILE={tmp_path / 'out'}; set -o pipefail; {buffered} {sys.executable} -m atlas {script}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == code
+    assert words in done.stderr
+    assert done.stderr.count("\n") == (1 if words else 0) + ("note:" in done.stderr), done.stderr
+
+
+def test_an_error_reaches_who_listens(tmp_path: Path) -> None:
+    script = f"{sys.executable} -m atlas params nope --json 2>&-"
+    done = subprocess.run(["bash", "-c", script], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
+    assert json.loads(done.stdout)["error"]["code"] == "unknown_model"
+
+
+def test_debug_shows_a_traceback_and_changes_nothing_else() -> None:
+    plain, debug = run("params", "nope", "--json"), run("--debug", "params", "nope", "--json")
+    assert (debug.code, debug.out) == (plain.code, plain.out)
+    assert debug.err.startswith("Traceback")
 
 
 def test_what_a_terminal_would_act_on_is_written_out(tmp_path: Path) -> None:
