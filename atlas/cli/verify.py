@@ -113,7 +113,6 @@ def verify(
             strict=strict,
             deep=deep,
             hash_all=receipt is not None,
-            warn=console.warn,
             told=told,
         )
 

@@ -48,7 +48,7 @@ def line(outcome: Verification | Failed) -> None:
 
 def _verdict(result: Verification) -> str:
     tensors, parameters, size = result.tensors, result.parameters, result.bytes
-    where = result.source.location + (f" @ {result.source.revision[:12]}" if result.source.revision else "")
+    where = str(result.source)
     if result.model is None and not tensors.found:
         return f"{result.verdict}: {where}"
     counts = f"{_said(parameters)} parameters in {_said(tensors)} tensors, {_said(size)} bytes"

@@ -44,7 +44,6 @@ def verify(
     strict: bool = False,
     deep: bool = False,
     hash_all: bool = False,
-    warn: Callable[[str], None] = lambda text: None,
     told: Told | None = None,
 ) -> Verification:
     """Check a checkpoint.
@@ -58,25 +57,23 @@ def verify(
         strict: warnings are errors.
         deep: read the data too.
         hash_all: with `deep`, compute the hash of weight files also where none is recorded.
-        warn: told of each key of the configuration that is unknown.
         told: of the progress where the data is read.
 
     Raises:
         CheckpointError: there are no weights that can be read.
-        UnknownModel, ConfigError: the named model cannot be had.
-        NotDescribed: what the checkpoint should hold depends on a setting that is not described.
+        UnknownModel, ConfigError, NotDescribed: the named model cannot be had.
     """
     started = time.perf_counter()
     inventory = take(store, only)
     findings = list(inventory.findings)
-    described = None if _is_adapter(inventory) else description(inventory, library, model, warn)
+    described = None if _is_adapter(inventory) else description(inventory, library, model, repo)
     convention = held = None
     if isinstance(described, Description):
         naming = recognise(described.graph, inventory.known_names())
         convention = naming.table.convention if naming else None
         held = case(described, naming or Naming(declared(described.graph, _usual(described))), inventory)
         sums = totals(held)
-        findings += causes.findings(held)
+        findings += [*described.warnings(), *causes.findings(held)]
         findings += against_catalogue(described, repo, library) if repo else []
     else:
         sums = undescribed(inventory)
@@ -93,7 +90,9 @@ def verify(
     judgement, ignored = judged(findings, ignore=ignore, strict=strict)
     return Verification(
         model=described.graph.model.id if isinstance(described, Description) else None,
-        source=Source(store.kind, f"{store.location}/{only}" if only else store.location, store.revision),
+        source=Source(
+            store.kind, f"{store.location}/{only}" if only else store.location, store.revision, repo
+        ),
         convention=convention,
         verdict=("verified", "differs", "unreadable")[max((f.exit_code for f in judgement), default=0)],
         tensors=sums.tensors,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from atlas.bind import bind
 from atlas.checkpoint.contents import CONFIGURATIONS
-from atlas.checkpoint.findings import Finding, said, unreadable
+from atlas.checkpoint.findings import Finding, said, unreadable, warning
 from atlas.checkpoint.inventory import Inventory
-from atlas.errors import CheckpointError, ConfigError
+from atlas.errors import CheckpointError, ConfigError, NotDescribed
 from atlas.graph import Graph
 from atlas.importers import config
 from atlas.importers.settings import decode
@@ -28,6 +27,10 @@ class Description:
 
     graph: Graph
     file: str | None
+
+    def warnings(self) -> list[Finding]:
+        """What its configuration says that is not understood and was not used."""
+        return [warning(code="config", file=self.file, message=text) for text in self.graph.model.warnings]
 
     @property
     def who(self) -> str:
@@ -52,20 +55,19 @@ class Description:
 
 
 def description(
-    inventory: Inventory, library: Library, model: str | None, warn: Callable[[str], None]
+    inventory: Inventory, library: Library, model: str | None, repo: str | None = None
 ) -> Description | Finding:
     """The model to hold the checkpoint against, or why it cannot be had from what lies beside the weights.
 
     Args:
         model: the one that was named; None for what the checkpoint's own configuration says.
-        warn: told of each key that is unknown.
+        repo: the Hub id it goes by, which the model is called by too.
 
     Raises:
-        UnknownModel, ConfigError: the named model cannot be had.
-        NotDescribed: what the checkpoint should hold depends on a setting that is not described.
+        UnknownModel, ConfigError, NotDescribed: the named model cannot be had.
     """
     if model is not None:
-        return _bound(resolve(model, library), library, None, warn)
+        return _bound(resolve(model, library), library, None)
     store = inventory.store
     file = _configuration(inventory)
     if file is None:
@@ -78,10 +80,8 @@ def description(
     try:
         settings = decode(store.text(file), where)
         found = config.describe(settings, library, id=where, file=file)
-        return _bound(
-            replace(found, id=store.location) if store.kind == "hub" else found, library, file, warn
-        )
-    except (ConfigError, CheckpointError) as error:
+        return _bound(replace(found, id=repo) if repo else found, library, file)
+    except (ConfigError, NotDescribed, CheckpointError) as error:
         return unreadable(code="config", file=file, message=said(error.message, error.hint))
 
 
@@ -93,8 +93,6 @@ def _configuration(inventory: Inventory) -> str | None:
     return (there[-1] if metas else there[0]) if there else None
 
 
-def _bound(model: Model, library: Library, file: str | None, warn: Callable[[str], None]) -> Description:
+def _bound(model: Model, library: Library, file: str | None) -> Description:
     require_described(model, "verify")
-    for warning in model.warnings:
-        warn(warning)
     return Description(bind(model, library), file)

@@ -63,20 +63,43 @@ def refuse_to_replace(path: Path) -> None:
     """
     if path.is_dir():
         raise UsageError(f"--receipt {path} is a folder, expected a file to write")
-    if path.exists() or path.is_symlink():
-        if not path.is_file() or path.stat().st_size > MOST_BYTES:
-            raise UsageError(f"--receipt {path} is there already and is no receipt; it is left as it is")
+    if (path.exists() or path.is_symlink()) and not _may_go(path):
+        raise UsageError(
+            f"--receipt {path} is there already and is no receipt, so it is left as it is",
+            hint="give another name, or take it away",
+        )
+
+
+def _may_go(path: Path) -> bool:
+    """Whether a file is a receipt, or empty, as mktemp makes one."""
+    if not path.is_file() or path.stat().st_size > MOST_BYTES:
+        return False
+    if path.stat().st_size == 0:
+        return True
+    try:
         read(path)
+    except UsageError:
+        return False
+    return True
 
 
 def rests_on(found: Receipt) -> str:
-    """The sentence a page rests its figures on instead of configured dimensions."""
+    """The sentence a page rests its figures on instead of configured dimensions.
+
+    Raises:
+        UsageError: the checkpoint could not be read.
+    """
+    if found.checkpoint.verdict == "unreadable":
+        raise UsageError(
+            f"the receipt says that {found.checkpoint.source} could not be read: no figure can rest on it",
+            hint="verify the checkpoint again once it can be",
+        )
     it = found.checkpoint
-    commit = f" @ {it.source.revision[:12]}" if it.source.revision else ""
     how = "headers and data" if it.deep else "headers"
     verdict = "everything as declared" if it.verdict == "verified" else f"verdict: {it.verdict}"
-    verdict += f", {amounts(it.ignored)} ignored" if it.ignored else ""
+    if it.ignored:
+        verdict = f"verdict: {it.verdict}, without regard to {amounts(it.ignored)}"
     return (
-        f"Counted in a checkpoint: the {how} of {it.source.location}{commit} hold {it.parameters.found:,} parameters in "
+        f"Counted in a checkpoint: the {how} of {it.source} hold {it.parameters.found:,} parameters in "
         f"{it.tensors.found:,} tensors, {verdict} (atlas {found.version}, {found.written})."
     )

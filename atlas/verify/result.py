@@ -16,12 +16,19 @@ class Source:
 
     Attributes:
         kind: `folder`, `cache` (a snapshot in the local Hub cache) or `hub`.
+        location: the path, or the repository's id where its files lie on the Hub.
         revision: the commit, where the files have one.
+        repo: the Hub id that was asked for; None where a path was.
     """
 
     kind: str
     location: str
     revision: str | None
+    repo: str | None = None
+
+    def __str__(self) -> str:
+        """`meta-llama/Llama-3.1-8B @ 0e9e39f249a1`."""
+        return (self.repo or self.location) + (f" @ {self.revision[:12]}" if self.revision else "")
 
 
 @dataclass(frozen=True, slots=True)

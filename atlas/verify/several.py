@@ -45,7 +45,7 @@ def _one(repo: str, check: Callable[[str], Verification]) -> Outcome:
         return check(repo)
     except AtlasError as error:
         refusal = Refusal(error.code, error.message, error.hint)
-        return Failed(Source("hub", repo, None), refusal, error.exit_code)
+        return Failed(Source("hub", repo, None, repo), refusal, error.exit_code)
 
 
 def listed(path: Path) -> list[str]:

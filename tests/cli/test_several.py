@@ -88,6 +88,27 @@ def test_a_receipt_holds_what_was_verified_and_a_page_rests_on_it(fake: FakeHub,
     assert run("explain", "llama3.1-8b", "--receipt", str(receipt)).code == 2
 
 
+def test_a_receipt_may_be_written_over_an_empty_file_and_over_a_receipt(tmp_path: Path) -> None:
+    folder, receipt = save(tmp_path / "c", hub(), config=CONFIG), tmp_path / "made by mktemp"
+    receipt.touch()
+    for _ in range(2):
+        assert run("verify", str(folder), "--receipt", str(receipt)).code == 0
+        assert json.loads(receipt.read_text())["checkpoint"]["verdict"] == "verified"
+    receipt.write_text("{}")
+    ran = run("verify", str(folder), "--receipt", str(receipt))
+    assert (ran.code, receipt.read_text()) == (2, "{}")
+    assert "is there already and is no receipt, so it is left as it is; give another name" in ran.err
+
+
+def test_no_page_rests_on_a_checkpoint_that_could_not_be_read(tmp_path: Path) -> None:
+    folder, receipt = save(tmp_path / "c", hub(), config=CONFIG), tmp_path / "receipt.json"
+    (folder / "model.safetensors").write_text("<!doctype html>")
+    assert run("verify", str(folder), "--receipt", str(receipt)).code == 2
+    ran = run("explain", str(folder), "--receipt", str(receipt))
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{folder} could not be read: no figure can rest on it" in ran.err
+
+
 def test_a_deep_receipt_has_the_hash_of_every_file(tmp_path: Path) -> None:
     pytest.importorskip("numpy", reason="--deep reads with NumPy")
     import hashlib

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,7 +96,7 @@ def test_the_verdict_says_what_it_does_not_count(grown: Path, tmp_path: Path) ->
     assert verdict.startswith("verified: ")
     assert verdict.endswith(", ignoring 1 shape, 1 dtype")
     page = run("explain", str(grown), "output", "--receipt", str(receipt), "--json").json
-    assert "everything as declared, 1 shape, 1 dtype ignored (atlas" in page["rests_on"]
+    assert "verdict: verified, without regard to 1 shape, 1 dtype (atlas" in page["rests_on"]
 
 
 def test_what_cannot_be_read_cannot_be_ignored(tmp_path: Path) -> None:
@@ -125,8 +126,13 @@ def test_json_has_the_keys_of_the_contract(grown: Path) -> None:
     result = run("verify", str(grown), "--json").json
     promised = "model source convention verdict tensors parameters bytes components findings requests bytes_read seconds"
     assert set(promised.split()) <= set(result)
-    assert list(result["source"]) == ["kind", "location", "revision"]
-    assert result["source"] == {"kind": "folder", "location": str(grown), "revision": None}
+    assert list(result["source"]) == ["kind", "location", "revision", "repo"]
+    assert result["source"] == {
+        "kind": "folder",
+        "location": str(grown),
+        "revision": None,
+        "repo": None,
+    }
     assert result["parameters"] == {"expected": 65_232, "found": 65_520}
     assert result["tensors"] == {"expected": 30, "found": 30}
     assert result["components"][0] == {
@@ -169,11 +175,22 @@ def test_what_is_no_checkpoint_is_an_error_of_one_line(tmp_path: Path) -> None:
     assert set(document.json["error"]) == {"code", "message", "hint"}
 
 
-def test_unknown_keys_of_the_configuration_go_to_stderr(tmp_path: Path) -> None:
-    ran = run("verify", str(save(tmp_path / "c", hub(), config=CONFIG | {"surprise": 1})), "--json")
-    assert ran.code == 0
-    assert "the key surprise is unknown" in ran.err
-    assert ran.json["verdict"] == "verified"
+@pytest.mark.parametrize(("options", "severity", "code"), [((), "warning", 0), (("--strict",), "error", 1)])
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [({"surprise": 1}, "the key surprise is unknown"), ({"torch_dtype": "bfloat17"}, "is no dtype")],
+    ids=str,
+)
+def test_what_is_not_understood_of_the_configuration_is_a_warning(
+    setting: dict[str, Any], words: str, options: tuple[str, ...], severity: str, code: int, tmp_path: Path
+) -> None:
+    folder = save(tmp_path / "c", hub(), config=CONFIG | setting)
+    ran = run("verify", str(folder), "--json", "--quiet", *options)
+    [finding] = ran.json["findings"]
+    assert (ran.code, ran.err) == (code, "")
+    assert (finding["code"], finding["severity"], finding["file"]) == ("config", severity, "config.json")
+    assert words in finding["message"]
+    assert run("verify", str(folder), "--ignore", "config", *options).code == 0
 
 
 def test_a_name_cannot_write_to_the_terminal(tmp_path: Path) -> None:

@@ -209,14 +209,6 @@ def test_a_catalogued_model_by_its_name(tmp_path: Path, check: Check) -> None:
     assert (result.parameters.found, result.bytes.found) == (1_235_814_400, 2_471_628_800)
 
 
-def test_an_unknown_key_is_told_and_does_not_matter(tmp_path: Path, check: Check) -> None:
-    told: list[str] = []
-    result = check(save(tmp_path / "c", hub(), config=CONFIG | {"surprise": 1}), warn=told.append)
-    assert result.exit_code == 0
-    assert len(told) == 1
-    assert "the key surprise is unknown" in told[0]
-
-
 def test_files_of_training_are_no_weights(tmp_path: Path, check: Check) -> None:
     folder = save(tmp_path / "c", hub())
     for name in ("training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth"):

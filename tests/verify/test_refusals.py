@@ -167,8 +167,12 @@ def test_an_index_that_cannot_be_read_and_no_weights(tmp_path: Path, check: Chec
 
 def test_a_quantised_checkpoint_is_not_described(tmp_path: Path, check: Check) -> None:
     folder = save(tmp_path / "c", hub(), config=CONFIG | {"quantization_config": {"bits": 4}})
+    result = check(folder)
+    [finding] = result.findings
+    assert (result.verdict, finding.code, finding.exit_code) == ("unreadable", "config", 2)
+    assert "stored quantised (quantization_config), which is not described" in finding.message
     with pytest.raises(NotDescribed, match="atlas verify"):
-        check(folder)
+        check(folder, model=str(folder))
 
 
 def test_a_model_nobody_knows(tmp_path: Path, check: Check) -> None:
