@@ -128,8 +128,9 @@ def _from_hub(name: str, library: Library) -> Model:
         path = hub.config_file(name)
     except HubError as error:
         near = nearest(name, library)
-        hint = f"{error.hint}; did you mean {', '.join(near)}?" if near else error.hint
-        raise HubError(error.message, hint=hint, code=error.code) from None
+        hints = [error.hint, "if a path was meant: there is no such folder here"]
+        hints += [f"did you mean {', '.join(near)}?"] if near else []
+        raise HubError(error.message, hint="; ".join(filter(None, hints)), code=error.code) from None
     model = config.describe(read_json(path), library, id=name)
     return replace(model, hub_id=name)
 

@@ -84,7 +84,18 @@ def _alone(store: Store, file: str, known: Index | None, bytes_read: int) -> Cho
     if known is None or file not in known.files():
         return Chosen(series)
     outside = frozenset(name for name, place in known.places.items() if place != file)
-    return Chosen(series, known, outside, bytes_read=bytes_read)
+    others = len(set(known.files())) - 1
+    findings = [
+        note(
+            code="index",
+            file=file,
+            expected=others + 1,
+            found=1,
+            count=others,
+            message=f"{file} alone was asked for: {known.name} names {others:,} more, which were not looked at",
+        )
+    ]
+    return Chosen(series, known, outside, tuple(findings if others else ()), bytes_read)
 
 
 def _index(store: Store, name: str | None) -> tuple[Index | None, CheckpointError | None, int]:

@@ -73,9 +73,11 @@ def _data(result: Verification) -> str:
 
 
 def _said(amount: Amount) -> str:
-    """`102,720`, or where it is another number `94,528 of 102,720`."""
+    """`102,720`; where it is another number, `94,528 of 102,720` or `102,848 (expected 102,720)`."""
     if amount.expected in (None, amount.found):
         return f"{amount.found:,}"
+    if amount.expected is not None and amount.found > amount.expected:
+        return f"{amount.found:,} (expected {amount.expected:,})"
     return f"{amount.found:,} of {amount.expected:,}"
 
 

@@ -28,5 +28,5 @@ def require_extra() -> None:
     if missing:
         raise MissingExtra(
             f"`atlas run` needs {' and '.join(missing)}, which this installation does not have",
-            hint="pip install 'open-model-atlas[run]'",
+            hint=f"pip install {' '.join(missing)}; the extra `run` has them all",
         )

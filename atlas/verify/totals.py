@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from atlas import dtypes
@@ -29,7 +29,9 @@ def totals(case: Case) -> Totals:
     odd = [name for name in case.mismatched if name in case.needed]
     absent = case.needed.keys() - case.found.keys()
     whole = needed - Counter(id(case.needed[name]) for name in (*odd, *absent))
-    set_aside = [case.found[name] for name in (*case.buffers, *case.copies, *case.mismatched.keys() - odd)]
+    aside = {*case.buffers, *case.copies, *case.mismatched.keys() - odd}
+    counted = [tensor for name, tensor in case.found.items() if name not in aside]
+    lost = _lost(case.inventory, lambda name: case.ours(name) not in aside)
     expected = {weight.component: 0 for weight in case.graph.weights.values()}
     found = dict(expected)
     elements = 0
@@ -52,9 +54,9 @@ def totals(case: Case) -> Totals:
     if not model.dtype_stated and case.found:
         dtype = Counter(tensor.dtype.partition("+")[0] for tensor in case.found.values()).most_common(1)[0][0]
     return Totals(
-        tensors=Amount(len(case.needed), len(case.found) - len(set_aside)),
+        tensors=Amount(len(case.needed), len(counted)),
         parameters=Amount(sum(expected.values()), sum(found.values()) + strange),
-        bytes=Amount(dtypes.size_bytes(dtype, elements), _bytes(case.found.values()) - _bytes(set_aside)),
+        bytes=Amount(dtypes.size_bytes(dtype, elements), _bytes(counted) - lost),
         components=tuple(components),
     )
 
@@ -63,12 +65,28 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
     return sum(tensor.end - tensor.begin for tensor in tensors)
 
 
+def _lost(inventory: Inventory, counts: Callable[[str], bool]) -> int:
+    """The bytes of tensors that lie beyond the end of a truncated file, of those that count by their stored names."""
+    lost = 0
+    for header in inventory.headers.values():
+        there = header.file_bytes - header.data_start
+        if there < header.data_bytes:
+            lost += sum(
+                tensor.end - max(tensor.begin, there)
+                for tensor in header.tensors.values()
+                if tensor.end > there
+                and counts(tensor.name)
+                and (inventory.shares or inventory.tensors.get(tensor.name) is tensor)
+            )
+    return lost
+
+
 def undescribed(inventory: Inventory) -> Totals:
     """What is there, where no model says what should be."""
     stored = inventory.tensors.values()
     return Totals(
         tensors=Amount(None, len(stored)),
         parameters=Amount(None, sum(math.prod(tensor.shape) for tensor in stored)),
-        bytes=Amount(None, _bytes(stored)),
+        bytes=Amount(None, _bytes(stored) - _lost(inventory, lambda name: True)),
         components=(),
     )

@@ -174,5 +174,5 @@ def test_without_numpy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(deep, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra) as missing:
         deep.require_extra()
-    assert missing.value.hint == "pip install 'open-model-atlas[run]'"
+    assert missing.value.hint == "pip install numpy; the extra `run` has it too"
     assert missing.value.exit_code == 2

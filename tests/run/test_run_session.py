@@ -254,7 +254,7 @@ def test_without_the_extra_the_command_that_installs_it_is_said() -> None:
     )
     message, hint = done.stdout.splitlines()
     assert message == "`atlas run` needs torch, which this installation does not have"
-    assert hint == "pip install 'open-model-atlas[run]'"
+    assert hint == "pip install torch; the extra `run` has them all"
 
 
 def test_asking_and_answering_need_no_torch() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +45,7 @@ def test_findings_are_a_line_each_and_a_table_of_what_differs(grown: Path) -> No
     assert (ran.code, ran.err) == (1, "")
     lines = ran.out.splitlines()
     assert lines[0].startswith(
-        f"differs: {grown}: 65,520 of 65,232 parameters in 30 tensors, 262,080 of 130,464 bytes"
+        f"differs: {grown}: 65,520 (expected 65,232) parameters in 30 tensors, 262,080 (expected 130,464) bytes"
     )
     assert [line.split()[:2] for line in lines[1:5]] == [
         ["error", "shape"],
@@ -56,6 +57,19 @@ def test_findings_are_a_line_each_and_a_table_of_what_differs(grown: Path) -> No
     table = [line.split() for line in lines[5:] if line.strip()]
     assert table[0] == ["parameters", "expected", "found", "difference"]
     assert table[2:] == [["tok_embeddings", "4,800", "4,944", "+144"], ["output", "4,800", "4,944", "+144"]]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 9_601, 100_000])
+def test_of_a_truncated_file_the_bytes_that_are_there_count(cut: int, tmp_path: Path) -> None:
+    """Also where what is cut is a copy that does not count: `lm_head`, 9,600 bytes at the end, of a model that ties it."""
+    for tied in (False, True):
+        config = CONFIG | {"tie_word_embeddings": tied}
+        folder = save(tmp_path / f"{tied}", hub(), config=config)
+        path = folder / "model.safetensors"
+        os.truncate(path, path.stat().st_size - cut)
+        counted = run("verify", str(folder), "--json").json["bytes"]
+        lost = max(0, cut - 9_600) if tied else cut
+        assert counted["expected"] - counted["found"] == lost
 
 
 def test_quiet_leaves_out_notes_and_warnings(grown: Path) -> None:

@@ -28,5 +28,5 @@ def require_extra() -> None:
     if find_spec("numpy") is None:
         raise MissingExtra(
             "`atlas verify --deep` needs numpy, which this installation does not have",
-            hint="pip install 'open-model-atlas[run]'",
+            hint="pip install numpy; the extra `run` has it too",
         )
