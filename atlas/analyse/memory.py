@@ -39,7 +39,8 @@ class Memory:
     Attributes:
         kv_bytes_per_token: keys and values of one position of one sequence, in all layers.
         kv_bytes: those of `batch` sequences of `context` positions.
-        kv_reserved_bytes: what an engine reserves that keeps room for the model's whole context in every sequence.
+        kv_reserved_bytes: what an engine reserves that keeps room for the model's whole context, or the longer one that is asked
+            for, in every sequence.
         logits_bytes: of the positions of one pass.
         activation_bytes: the largest single result of a step of that pass.
         total_bytes: weights, KV cache, logits and the largest activation together.
@@ -148,7 +149,7 @@ def memory(
         weights_bytes=weights,
         kv_bytes_per_token=per_token,
         kv_bytes=kv,
-        kv_reserved_bytes=None if own is None else batch * own * per_token,
+        kv_reserved_bytes=None if own is None else batch * max(own, length) * per_token,
         logits_bytes=logits,
         activation_bytes=largest,
         total_bytes=weights + kv + logits + largest,
@@ -160,12 +161,22 @@ def memory(
             "kv": f"batch {batch:,} × {length:,} positions × {per_token:,} bytes",
             "kv_reserved": ""
             if own is None
-            else f"batch {batch:,} × {own:,} positions × {per_token:,} bytes",
+            else f"batch {batch:,} × {max(own, length):,} positions × {per_token:,} bytes",
             "logits": _product(graph, _last(graph), sizes, "F32"),
             "activation": f"{step.sets}: {_product(graph, step, sizes, _dtype(step, weights_dtype))}",
         },
         notes=(
             *_assumed(graph, dtype),
+            *(
+                ["On each device the logits and the largest activation are counted whole."]
+                if devices > 1
+                else []
+            ),
+            *(
+                [f"The context is longer than the model's own, {own:,}."]
+                if own is not None and length > own
+                else []
+            ),
             f"One pass of {positions:,} position{'s' * (positions > 1)} for each sequence; every step's result is "
             "kept whole, so scores are counted as if attention were not fused.",
         ),

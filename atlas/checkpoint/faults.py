@@ -43,7 +43,7 @@ class Malformed(Exception):
     def __init__(
         self,
         what: str,
-        hint: str = "",
+        hint: str = "download the file again; if it is as published, what wrote it is at fault",
         *,
         code: str = "header",
         expected: int | str | None = None,

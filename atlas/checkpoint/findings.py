@@ -29,7 +29,8 @@ class Finding:
     Attributes:
         tensor: the tensor, or the first of several.
         file: the file's name in its folder or repository.
-        expected, found: a count, a shape, or words; None where the message says it all.
+        expected, found: a count, a shape, or words; None where the message says it all. Of `nonfinite`, `found` is where the
+            first value is.
         count: for how many tensors it stands; of what is wrong with whole files, for how many files; of
             `nonfinite`, for how many values.
     """

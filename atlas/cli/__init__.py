@@ -136,7 +136,11 @@ def _report(failure: Exception, *, as_json: bool) -> int:
         code, exit_code, message, hint = failure.code, failure.exit_code, failure.message, failure.hint
     elif hasattr(failure, "format_message") and hasattr(failure, "exit_code"):
         # Misuse, as Typer reports it; its class is not part of Typer's public names.
-        code, exit_code, message = "usage", 2, str(failure.format_message()).removesuffix(".")
+        code, exit_code, message = (
+            "usage",
+            2,
+            str(failure.format_message()).removesuffix(".").replace("Value error, ", ""),
+        )
         hint = "see `atlas --help`, or a command's own --help"
         if not message:
             return 2

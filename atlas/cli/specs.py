@@ -67,8 +67,8 @@ def check(
         for fault in result.faults:
             console.write(fault)
         console.write(
-            f"{result.components} components, {result.architectures} architectures, {result.models} models described: "
-            + (f"{len(result.faults)} faults" if result.faults else "all hold together")
+            f"components {result.components}, architectures {result.architectures}, models described {result.models}: "
+            + (f"faults {len(result.faults)}" if result.faults else "all hold together")
         )
     if result.faults:
         raise typer.Exit(1)

@@ -69,7 +69,7 @@ def verify(
     json: Json = False,
     specs: Specs = None,
 ) -> None:
-    """Check the name, shape and dtype of every tensor of a checkpoint, without reading a weight.
+    """Check the name, shape and dtype of every tensor of a checkpoint; without --deep no weight is read.
 
     Exit 0 where all of it is as declared, 1 where something differs, 2 where something cannot be read.
 

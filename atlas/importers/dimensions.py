@@ -70,7 +70,7 @@ def check(
             continue
         except SpecError:
             raise ConfigError(
-                f"{where}: {_spelled(text, sizes, key_of)} leaves a remainder, so there is no {axes[name].meaning}",
+                f"{where}: {_spelled(text, sizes, key_of)} leaves a remainder: {axes[name].meaning} has to be a whole number",
                 hint="give head_dim where heads are not dim / heads wide" if name == "head_dim" else "",
             ) from None
     return sizes

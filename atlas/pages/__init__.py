@@ -7,11 +7,12 @@ Here a name finds its page; each kind of page has a file, and `parts` is what al
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import replace
 
 from atlas.errors import UsageError
 from atlas.evidence import excerpt
-from atlas.graph import Graph, Step
+from atlas.graph import Graph
 from atlas.library import Library
 from atlas.model import require_described
 from atlas.page import Code, Page
@@ -67,19 +68,40 @@ def _made(parts: Parts, name: str | None) -> Page:
     if name is None:
         return model.page(parts)
     weights = {weight.component: weight for weight in parts.graph.weights.values()}
-    if name in parts.nodes:
-        return component.page(parts, parts.nodes[name])
-    if name in weights:
-        return component.page_of_weight(parts, weights[name])
-    if name in parts.graph.inputs:
-        return activation.page_of_input(parts, name)
-    steps = _setting(parts, name)
-    if steps:
-        return activation.page(parts, name, steps)
+    full = _full_name(parts, name, [*parts.nodes, *weights, *parts.graph.inputs])
+    if full in parts.nodes:
+        return component.page(parts, parts.nodes[full])
+    if full in weights:
+        return component.page_of_weight(parts, weights[full])
+    if full in parts.graph.inputs:
+        return activation.page_of_input(parts, full)
+    return activation.page(parts, name, parts.setting(full))
+
+
+def _full_name(parts: Parts, name: str, others: Sequence[str]) -> str:
+    """What is called that, in full: by its whole name or its last word, whatever the case.
+
+    Args:
+        others: what is no activation, and comes first: of `norm`, the component.
+
+    Raises:
+        UsageError: nothing is, or several activations are.
+    """
+    activations = list(dict.fromkeys(step.sets for step in parts.steps()))
+    wanted = name.casefold()
+    for full in [*others, *activations]:
+        if full.casefold() == wanted:
+            return full
+    found = [full for full in others if full.rpartition(".")[2].casefold() == wanted]
+    found = found or [full for full in activations if full.partition(".")[2].casefold() == wanted]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        what = "components" if found[0] in others else "activations"
+        raise UsageError(f"several {what} are called {name!r}", hint=f"say which: {', '.join(found)}")
     everything = names(parts.graph)
-    near = difflib.get_close_matches(
-        name, [*everything, *(full.rpartition(".")[2] for full in everything)], n=4
-    )
+    spelled = {short: full for full in everything for short in (full.rpartition(".")[2], full)}
+    near = [spelled[word] for word in difflib.get_close_matches(name, spelled, n=4)]
     raise UsageError(
         f"{parts.model.id} has neither a component nor an activation called {name!r}",
         hint=f"did you mean {', '.join(dict.fromkeys(near))}?" if near else _some_names(parts),
@@ -89,15 +111,3 @@ def _made(parts: Parts, name: str | None) -> Page:
 def _some_names(parts: Parts) -> str:
     components = [*parts.nodes, *(weight.component for weight in parts.graph.weights.values())]
     return f"components are {', '.join(dict.fromkeys(components))}; activations are what they hand on, such as logits"
-
-
-def _setting(parts: Parts, name: str) -> list[Step]:
-    """The steps that set an activation, by its full name or, where only one node has it, its last word."""
-    full = parts.setting(name)
-    if full:
-        return full
-    short = [step for step in parts.steps() if step.sets.partition(".")[2] == name]
-    owners = list(dict.fromkeys(step.sets for step in short))
-    if len(owners) > 1:
-        raise UsageError(f"several activations are called {name!r}", hint=f"say which: {', '.join(owners)}")
-    return short

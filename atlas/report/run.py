@@ -13,7 +13,9 @@ def show(result: Result) -> None:
     console.write(f"weights    {result.weights}: {result.source}")
     ids = ", ".join(map(str, result.prompt_ids[:12])) + (", …" if len(result.prompt_ids) > 12 else "")
     cut = f", cut by {result.tokenizer}" if result.tokenizer else ""
-    console.write(f"prompt     {len(result.prompt_ids):,} ids{cut}: {ids}")
+    console.write(
+        f"prompt     {len(result.prompt_ids):,} {'id' if len(result.prompt_ids) == 1 else 'ids'}{cut}: {ids}"
+    )
     finite = "finite" if result.logits.finite else "NOT FINITE"
     console.write(f"logits     [{', '.join(map(str, result.logits.shape))}] {result.logits.dtype}, {finite}")
     seen = f"{result.steps.observed:,} of {result.steps.declared:,} declared steps observed"
@@ -21,6 +23,10 @@ def show(result: Result) -> None:
         console.write(f"confirmed  {seen}, every one with the declared shape and dtype")
     else:
         console.write(f"NOT CONFIRMED: {seen}, {len(result.steps.mismatches):,} not as declared")
+        if not result.logits.finite:
+            console.note(
+                "`atlas verify --deep` names the weights with values that are no finite numbers, if it is they"
+            )
     for wrong in result.steps.mismatches:
         declared = f"{list(wrong.declared.shape)} {wrong.declared.dtype}"
         console.write(

@@ -34,12 +34,12 @@ class Description:
 
     @property
     def who(self) -> str:
-        return self.file or ("the catalogue" if self.graph.model.family else self.graph.model.id)
+        return self.file or self.graph.model.id
 
     def key(self, name: str) -> str:
         """What the configuration calls one of our dims or flags: `num_hidden_layers`."""
         for table in self.graph.architecture.configs.values():
-            if table.file == self.file:
+            if table.file == (self.file or "config.json"):
                 for key, ours in table.used.items():
                     if ours == name:
                         return key

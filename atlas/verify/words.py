@@ -23,7 +23,7 @@ def together(names: Iterable[str], most: int = 4) -> str:
     stars: dict[str, list[str]] = {}
     for name in names:
         stars.setdefault(starred(name), []).append(name)
-    return listing([star if len(alike) > 1 else alike[0] for star, alike in stars.items()], most)
+    return listing([star if len(alike) > 1 else alike[0] or '""' for star, alike in stars.items()], most)
 
 
 def in_layers(numbers: Iterable[int | None]) -> str:

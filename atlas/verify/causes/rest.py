@@ -26,7 +26,8 @@ def missing(case: Case) -> Iterator[Finding]:
             tensor=names[0],
             expected=row.shape,
             count=len(names),
-            message=f"{words.together(names)} is missing{where}, expected {written(row.shape)}",
+            message=f"{words.together(names)} is missing{where}, expected {written(row.shape)}; a loader "
+            "would fill it with random numbers: download or convert the checkpoint again",
         )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from atlas.checkpoint.findings import Finding, listing
 from atlas.verify import words
@@ -31,16 +32,23 @@ def absent(case: Case) -> Iterator[Finding]:
     there += len(inventory.unread)
     if devices > there:
         lost = devices - there
-        gone = listing(list(inventory.absent)) if len(inventory.absent) == lost else f"{lost:,} of them"
+        gone = _other_devices([*inventory.headers, *inventory.unread], devices)
         yield Finding(
             code="missing",
-            file=next(iter(inventory.absent), None),
+            file=gone[0],
             expected=devices,
             found=there,
             count=len(names) or lost,
-            message=f"{there:,} of {devices:,} model-parallel files are there, without {gone}: incomplete for that "
+            message=f"{there:,} of {devices:,} model-parallel files are there, without {listing(gone)}: incomplete for that "
             f"{words.tensors(len(names))}; download them",
         )
+
+
+def _other_devices(files: Collection[str], devices: int) -> list[str]:
+    """The files of the devices that have none: `consolidated.01.safetensors`."""
+    some = next(iter(files))
+    every = [re.sub(r"\d+", lambda m: str(i).zfill(len(m[0])), some, count=1) for i in range(devices)]  # noqa: B023
+    return [file for file in every if file not in files]
 
 
 def _devices(found: tuple[int, ...], wanted: tuple[int, ...], there: int) -> int | None:

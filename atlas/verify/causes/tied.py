@@ -21,7 +21,7 @@ def absent(case: Case) -> Iterator[Finding]:
                 tensor=name,
                 expected=row.shape,
                 message=f"{name} is missing, expected {written(row.shape)}, and {who} does not tie it to "
-                f"{_name(case, other)}: a loader fills it with random numbers; if it is tied, {key} has to say so",
+                f"{_name(case, other)}: a loader fills it with random numbers; if it is tied, its configuration has to say so with {key}",
             )
             case.explained([name])
 

@@ -46,11 +46,11 @@ def nonfinite(file: str, tensor: Tensor, values: Values) -> Finding:
         code="nonfinite",
         tensor=tensor.name,
         file=file,
-        expected=0,
         found=at,
         count=values.nan + values.infinite,
         message=f"{tensor.name} in {file}: {' and '.join(kinds)} among {math.prod(tensor.shape):,} values, "
-        f"the first at {words.written(at)}",
+        f"the first at {words.written(at)}; they were saved like that or damaged since: compare the file's hash, or take an "
+        "earlier checkpoint",
     )
 
 
@@ -90,7 +90,8 @@ def zeros(zero: Sequence[tuple[str, Tensor]], matrices: int) -> Iterator[Finding
             tensor=tensor.name,
             file=file,
             count=len(group),
-            message=f"{words.together(tensor.name for _, tensor in group)}{many}, {words.written(tensor.shape)}: zeros only",
+            message=f"{words.together(tensor.name for _, tensor in group)}{many}, {words.written(tensor.shape)}: zeros only; if they were not "
+            "meant to be, they were never written",
         )
 
 
