@@ -14,6 +14,7 @@ from atlas.report import console
 if TYPE_CHECKING:
     from atlas.checkpoint.store import Store
     from atlas.report.progress import Told
+    from atlas.verify.result import Verification
 
 
 def register(app: typer.Typer) -> None:
@@ -79,7 +80,7 @@ def verify(
     from atlas.report.progress import progress
     from atlas.verify import receipt as receipts
     from atlas.verify import verify as verified
-    from atlas.verify.result import Several, Verification
+    from atlas.verify.result import Several
     from atlas.verify.several import AT_ONCE, listed, outcomes
 
     repos = list(dict.fromkeys([*(repo or []), *(listed(repos_from) if repos_from else [])]))
@@ -93,7 +94,7 @@ def verify(
     if receipt is not None and len(repos) > 1:
         raise UsageError("--receipt is of one checkpoint, and several are given")
     if receipt is not None:
-        receipts.refuse_to_replace(receipt)
+        receipts.require_place(receipt)
     if deep:
         from atlas.verify.deep import require_extra
 
@@ -119,16 +120,12 @@ def verify(
     if len(repos) < 2:
         with progress(unit="bytes") as told:
             result = checked(path or repos[0], told)
-        if receipt is not None:
-            from atlas.files import write_whole
-            from atlas.report.plain import dumps
-
-            write_whole(receipt, dumps(receipts.receipt(result)) + "\n")
         if json:
             console.json(result)
         else:
             show.show(result)
-        raise typer.Exit(result.exit_code)
+        kept = receipt is None or _keep(result, receipt)
+        raise typer.Exit(result.exit_code if kept else 2)
     found = {}
     for at, outcome in outcomes(repos, checked, at_once=1 if deep else AT_ONCE):
         found[at] = outcome
@@ -138,6 +135,20 @@ def verify(
     if json:
         console.json(several)
     raise typer.Exit(several.exit_code)
+
+
+def _keep(result: Verification, path: Path) -> bool:
+    """Write the receipt of what has been shown; whether it could be written, which is told on stderr if not."""
+    from atlas.files import write_whole
+    from atlas.report.plain import dumps
+    from atlas.verify.receipt import receipt
+
+    try:
+        write_whole(path, dumps(receipt(result)) + "\n")
+    except UsageError as error:
+        console.error(f"--receipt {error.message}", error.hint)
+        return False
+    return True
 
 
 def _store(where: Path | str, revision: str | None, *, download: bool) -> tuple[Store, str | None]:

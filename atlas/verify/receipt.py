@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from atlas.errors import UsageError
+from atlas.files import read_text
 from atlas.verify.result import Verification, amounts
 from atlas.version import __version__
-
-MOST_BYTES = 64 * 2**20
-"""Of a receipt: far beyond any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +43,13 @@ def read(path: Path) -> Receipt:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        return TypeAdapter(Receipt).validate_json(path.read_bytes())
-    except OSError as error:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"--receipt {path} is no file that holds a receipt")
+        text = read_text(path, "--receipt")
+    except OSError as error:  # of asking what it is
         raise UsageError(f"--receipt {path}: cannot be read: {error.strerror}") from None
+    try:
+        return TypeAdapter(Receipt).validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the document"
@@ -55,15 +58,23 @@ def read(path: Path) -> Receipt:
         ) from None
 
 
-def refuse_to_replace(path: Path) -> None:
-    """A receipt may take the place of a receipt and of nothing else: not of the weights it is about.
+def require_place(path: Path) -> None:
+    """Before anything is verified: a receipt can be written there, and takes the place of a receipt or of nothing.
 
     Raises:
-        UsageError: something else is there.
+        UsageError: something else is there, such as the weights it is about, or nothing can be.
     """
-    if path.is_dir():
-        raise UsageError(f"--receipt {path} is a folder, expected a file to write")
-    if (path.exists() or path.is_symlink()) and not _may_go(path):
+    try:
+        taken = path.exists() or path.is_symlink()
+        if path.is_dir():
+            raise UsageError(f"--receipt {path} is a folder, expected a file to write")
+        if not path.parent.is_dir():
+            raise UsageError(f"--receipt {path}: there is no folder {path.parent}")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise UsageError(f"--receipt {path}: nothing can be written in the folder {path.parent}")
+    except OSError as error:
+        raise UsageError(f"--receipt {path}: cannot be written: {error.strerror}") from None
+    if taken and not _may_go(path):
         raise UsageError(
             f"--receipt {path} is there already and is no receipt, so it is left as it is",
             hint="give another name, or take it away",
@@ -72,13 +83,11 @@ def refuse_to_replace(path: Path) -> None:
 
 def _may_go(path: Path) -> bool:
     """Whether a file is a receipt, or empty, as mktemp makes one."""
-    if not path.is_file() or path.stat().st_size > MOST_BYTES:
-        return False
-    if path.stat().st_size == 0:
-        return True
     try:
+        if path.is_file() and path.stat().st_size == 0:
+            return True
         read(path)
-    except UsageError:
+    except (OSError, UsageError):
         return False
     return True
 

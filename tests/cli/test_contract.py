@@ -164,8 +164,8 @@ def test_version_and_both_names() -> None:
 
     assert run("--version").out == f"atlas {__version__}\n"
     scripts = (REPOSITORY / "pyproject.toml").read_text()
-    assert 'atlas = "atlas.cli:main"' in scripts
-    assert 'open-model-atlas = "atlas.cli:main"' in scripts
+    assert 'atlas = "atlas.__main__:main"' in scripts
+    assert 'open-model-atlas = "atlas.__main__:main"' in scripts
 
 
 def test_quiet_drops_notes_and_may_stand_on_either_side() -> None:

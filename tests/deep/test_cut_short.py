@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from atlas.checkpoint.findings import Finding
 from atlas.errors import CheckpointError
-from atlas.verify.deep.mapped import LEAST_MAPPED_BYTES, Source, surviving
+from atlas.verify.deep.mapped import LEAST_MAPPED_BYTES, Source, stamp, surviving
 from atlas.verify.deep.values import PIECE_BYTES
 from tests.cli.conftest import REPOSITORY
 from tests.deep.conftest import Read
@@ -59,12 +60,48 @@ def test_gone_before_it_is_read(folder: Path, read: Read) -> None:
     assert nan.code == "nonfinite"
 
 
+def _replaced(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes()[:-1] + b"x")
+    other.rename(path)
+
+
+def _grown(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"x")
+
+
+@pytest.mark.parametrize("change", [_replaced, _grown])
+@pytest.mark.parametrize("mapped", [True, False])
+def test_changed_between_two_blocks(change: Callable[[Path], None], mapped: bool, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(200_000))
+    source = Source(path, "f", mapped, stamp(path, 200_000))
+    with surviving():
+        with source.block(0, 100_000) as data:
+            assert not data.any()
+        change(path)
+        with (
+            pytest.raises(CheckpointError, match="f: was written to or replaced while") as error,
+            source.block(100_000, 200_000),
+        ):
+            pass
+    assert error.value.code == "header"
+
+
+def test_grown_since_its_header_was_read(folder: Path, read: Read) -> None:
+    found, nan = findings(read, folder, _grown)
+    assert (found.code, found.exit_code, found.file) == ("header", 2, "a.safetensors")
+    assert "was written to or replaced while it was read" in found.message
+    assert nan.code == "nonfinite"
+
+
 CUT_UNDER_THE_READER = """
 import os, sys, threading, time
 import numpy as np
 from pathlib import Path
 from atlas.errors import CheckpointError
-from atlas.verify.deep.mapped import LEAST_MAPPED_BYTES, Source, surviving
+from atlas.verify.deep.mapped import LEAST_MAPPED_BYTES, Source, stamp, surviving
 from atlas.verify.deep.values import PIECE_BYTES
 
 path = Path(sys.argv[1])

@@ -16,7 +16,7 @@ from atlas.verify.deep import says
 from atlas.verify.deep.blocks import block_bytes
 from atlas.verify.deep.crew import Crew, threads_of_use
 from atlas.verify.deep.lanes import FileLane, PairLane
-from atlas.verify.deep.mapped import Source, survives, surviving
+from atlas.verify.deep.mapped import Source, stamp, survives, surviving
 from atlas.verify.deep.recorded import Recorded, recorded
 from atlas.verify.deep.replicas import Replica, replicas
 from atlas.verify.deep.ties import Place, Tie, ties
@@ -81,9 +81,7 @@ def check(
     beside = _beside(store)
     known, findings = recorded(store, [*inventory.headers, *beside])
     files = {
-        file: FileLane(
-            Source(store.path / file, f"{store.location}/{file}", survives()), header, algorithms, size
-        )
+        file: FileLane(_source(store, file, header), header, algorithms, size)
         for file, header, algorithms in _wanted(inventory, beside, known, hash_all)
     }
     pairs = [(tie, _lanes(tie, files, size)) for tie in (ties(case) if case else ())]
@@ -120,6 +118,11 @@ def check(
         },
         bytes_read=bytes_read,
     )
+
+
+def _source(store: Folder, file: str, header: Header) -> Source:
+    path = store.path / file
+    return Source(path, f"{store.location}/{file}", survives(), stamp(path, header.file_bytes))
 
 
 def _beside(store: Folder) -> dict[str, int]:

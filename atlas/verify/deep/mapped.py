@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,6 +63,27 @@ class _View:
 _views: list[_View] = []
 
 
+class Stamp(NamedTuple):
+    """What tells a file from another, or from itself before it was written to."""
+
+    device: int
+    inode: int
+    changed_ns: int
+    bytes: int
+
+
+def stamp(path: Path, file_bytes: int) -> Stamp | None:
+    """A file's, with the size that it had when its header was read; None where there is no such file any more."""
+    try:
+        return _stamped(path.stat())._replace(bytes=file_bytes)
+    except OSError:
+        return None
+
+
+def _stamped(found: os.stat_result) -> Stamp:
+    return Stamp(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file that is read in blocks, by several threads at once.
@@ -70,18 +91,20 @@ class Source:
     Attributes:
         where: its name, for the messages.
         mapped: whether blocks may be mapped, which is for `surviving` to allow.
+        stamp: what it must be at every block, from `stamp`: else blocks of two files would pass for one.
     """
 
     path: Path
     where: str
     mapped: bool = False
+    stamp: Stamp | None = None
 
     @contextmanager
     def block(self, begin: int, end: int) -> Iterator[Bytes]:
         """The bytes from `begin` to `end`; those mapped are let go with the last array that shows them.
 
         Raises:
-            CheckpointError: the file cannot be read (`header`), or ends before that by now (`truncated`).
+            CheckpointError: the file cannot be read or is another one by now (`header`), or is cut short (`truncated`).
         """
         if not self.maps(end - begin):
             yield self.copy(begin, end)
@@ -96,6 +119,7 @@ class Source:
                 raise self._cut_short(end) from None
             except OSError as error:
                 raise self._unreadable(error.strerror) from None
+            self._require_same(file, end)
             view = _View(file.fileno(), np.frombuffer(pages, np.uint8), end)
             _views.append(view)
             try:
@@ -104,6 +128,7 @@ class Source:
                 _views.remove(view)
             if view.is_cut():  # seen without SIGBUS too: what is left of its last page reads as zeros
                 raise self._cut_short(end)
+            self._require_same(file, end)
         if view.lost:
             raise self._unreadable("the disk failed (SIGBUS)")
 
@@ -127,9 +152,23 @@ class Source:
                     if not count:
                         raise self._cut_short(end)
                     done += count
+                self._require_same(file, end)
             except OSError as error:
                 raise self._unreadable(error.strerror) from None
         return data
+
+    def _require_same(self, file: io.FileIO, end: int) -> None:
+        if self.stamp is None:
+            return
+        found = _stamped(os.fstat(file.fileno()))
+        if found.bytes < self.stamp.bytes:
+            raise self._cut_short(end)
+        if found != self.stamp:
+            raise CheckpointError(
+                f"{self.where}: was written to or replaced while it was read",
+                hint="check it again when nothing writes to it any more",
+                code="header",
+            )
 
     def _open(self) -> io.FileIO:
         try:
