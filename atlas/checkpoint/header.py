@@ -181,14 +181,14 @@ def _sound(examined: Examined) -> Header:
 def _contradictions(header: Header, where: str) -> Iterator[Fault]:
     """The faults of a header that can be read: tensors against themselves, each other and the file."""
     end, last = 0, None
+    own = {name: wrong for name, tensor in header.tensors.items() if (wrong := _against_itself(tensor))}
+    yield from (wrong.at(where, name) for name, wrong in own.items())  # first: the neighbours may be right
     sure = True  # of `end`; if not, one wrong offset would be told again as a hole, an overlap, a wrong size
     for tensor in header.tensors.values():
-        wrong = _against_itself(tensor)
-        if wrong:
-            yield wrong.at(where, tensor.name)
-        elif sure and tensor.begin != end:
+        itself = tensor.name in own
+        if sure and not itself and tensor.begin != end:
             yield _against_the_last(tensor, last, end).at(where, tensor.name)
-        sure = not wrong and (sure or tensor.end >= end)
+        sure = not itself and (sure or tensor.end >= end)
         if tensor.end >= end:
             end, last = tensor.end, tensor.name
     if sure and header.data_start + end != header.file_bytes:

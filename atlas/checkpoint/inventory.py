@@ -30,6 +30,7 @@ class Inventory:
         unread: files of the model that are there without a readable header.
         astray: the index's tensors that are not where it says.
         outside: those that it places in files which were not asked for.
+        one_of_many: the one file is by its name a part of a model, and nothing tells which.
         shares: each file holds a share of every matrix, as Meta's model-parallel files do.
         findings: what is wrong with files and index, as far as it takes no description to see.
         bytes_read: those of the headers and of the index.
@@ -44,6 +45,7 @@ class Inventory:
     unread: tuple[str, ...] = ()
     astray: Astray = field(default_factory=Astray)
     outside: frozenset[str] = frozenset()
+    one_of_many: bool = False
     shares: bool = False
     findings: tuple[Finding, ...] = ()
     bytes_read: int = 0
@@ -109,6 +111,7 @@ def take(store: Store, only: str | None = None) -> Inventory:
         unread=tuple(file for file in there if file not in headers),
         astray=astray,
         outside=chosen.outside,
+        one_of_many=chosen.one_of_many,
         shares=chosen.series.shares,
         findings=tuple(findings),
         bytes_read=chosen.bytes_read + sum(header.data_start for header in headers.values()),
@@ -173,7 +176,12 @@ def _faults(files: Sequence[str], examined: Mapping[str, Examined]) -> Iterator[
             kinds.setdefault(fault.code, []).append(fault)
         for code, faults in kinds.items():
             first = faults[0]
-            more = f"; {len(faults) - 1:,} more tensors of the file are wrong too" if len(faults) > 1 else ""
+            others = (
+                f"{len(faults) - 1:,} more tensors of the file are"
+                if len(faults) > 2
+                else "one more tensor of the file is"
+            )
+            more = f"; {others} wrong too" if len(faults) > 1 else ""
             yield Finding(
                 code=code,
                 tensor=first.tensor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,6 +30,7 @@ class Chosen:
     outside: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
     bytes_read: int = 0
+    one_of_many: bool = False
 
 
 def choose(store: Store, sizes: Mapping[str, int | None], only: str | None) -> Chosen | None:
@@ -82,7 +84,12 @@ def _alone(store: Store, file: str, known: Index | None, bytes_read: int) -> Cho
         raise contents.refusal(f"{store.location}/{file}", [file])
     series = replace(contents.series([file]), absent=())
     if known is None or file not in known.files():
-        return Chosen(series)
+        numbered = re.fullmatch(r".*-of-0*(\d{1,6})\.safetensors", file)
+        if numbered is None or int(numbered[1]) < 2:
+            return Chosen(series)
+        message = f"{file} alone was asked for, one of {int(numbered[1]):,} by its name, and no index tells what is in the "
+        message += "others: only what it holds was looked at"
+        return Chosen(series, one_of_many=True, findings=(note(code="index", file=file, message=message),))
     outside = frozenset(name for name, place in known.places.items() if place != file)
     others = len(set(known.files())) - 1
     findings = [

@@ -22,6 +22,7 @@ from atlas.verify import causes
 from atlas.verify.beside import Description, description
 from atlas.verify.case import case
 from atlas.verify.catalogued import against_catalogue
+from atlas.verify.causes import files
 from atlas.verify.declared import declared
 from atlas.verify.naming import Naming, recognise
 from atlas.verify.result import File, Source, Verification
@@ -77,7 +78,7 @@ def verify(
         findings += against_catalogue(described, repo, library) if repo else []
     else:
         sums = undescribed(inventory)
-        findings += [described] if described else []
+        findings += [described, *files.absent_anyway(inventory)] if described else []
     read = store.bytes_read or inventory.bytes_read
     hashes, checked = store.hashes(), dict[str, str]()
     if deep and inventory.headers:

@@ -31,6 +31,7 @@ class Case:
         found: every tensor that is there; joined where each file holds a share.
         renamed: stored name -> declared name, where the two differ.
         buffers, copies: what is set aside: old buffers, and a stored copy of a tied matrix.
+        standing_in: matrix that is not there -> the copy, tied to it, that is there in its place and counts as it.
         missing, unexpected, mismatched: what no cause has explained yet.
     """
 
@@ -42,6 +43,7 @@ class Case:
     renamed: Mapping[str, str]
     buffers: dict[str, Tensor] = field(default_factory=dict)
     copies: dict[str, Tensor] = field(default_factory=dict)
+    standing_in: Mapping[str, str] = field(default_factory=dict)
     missing: dict[str, Row] = field(default_factory=dict)
     unexpected: dict[str, Tensor] = field(default_factory=dict)
     mismatched: dict[str, Tensor] = field(default_factory=dict)
@@ -82,6 +84,13 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
         found = join(inventory.headers, needed, renamed)
     if renamed:
         found = {renamed.get(name, name): tensor for name, tensor in found.items()}
+    standing_in = _standing_in(needed, tied, found)
+    if standing_in:
+        of = {copy: original for original, copy in standing_in.items()}
+        renamed = {**renamed, **{found[copy].name: original for copy, original in of.items()}}
+        found = {of.get(name, name): tensor for name, tensor in found.items()}
+    if inventory.one_of_many:
+        needed = {name: row for name, row in needed.items() if name in found}
     if inventory.outside:
         outside = {renamed.get(name, name) for name in inventory.outside} - found.keys()
         needed = {name: row for name, row in needed.items() if name not in outside}
@@ -92,6 +101,7 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
         needed=needed,
         found=found,
         renamed=renamed,
+        standing_in=standing_in,
     )
     for name, row in needed.items():
         tensor = found.get(name)
@@ -112,3 +122,16 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
     for file in inventory.unread:
         made.explained(map(made.ours, inventory.astray.hanging.get(file, ())))
     return made
+
+
+def _standing_in(
+    needed: Mapping[str, Row], tied: Mapping[str, Row], found: Mapping[str, Tensor]
+) -> dict[str, str]:
+    """Copies whose original is not there: `save_model` of safetensors keeps one of the names of a shared matrix, either."""
+    originals = {row.weights[0].id: name for name, row in needed.items() if row.tied_to is None}
+    pairs = {
+        originals.get(row.tied_to.id, ""): name
+        for name, row in tied.items()
+        if name in found and row.tied_to is not None and found[name].shape == row.shape
+    }
+    return {original: copy for original, copy in pairs.items() if original and original not in found}

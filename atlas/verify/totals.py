@@ -62,7 +62,7 @@ def totals(case: Case) -> Totals:
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
-    return sum(tensor.end - tensor.begin for tensor in tensors)
+    return sum(max(0, tensor.end - tensor.begin) for tensor in tensors)
 
 
 def _lost(inventory: Inventory, counts: Callable[[str], bool]) -> int:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from atlas.checkpoint.faults import show
 from atlas.checkpoint.findings import listing
+
+LONGEST_NAME = 200
+"""Of a tensor, before a message shortens it."""
 
 
 def written(shape: Sequence[int]) -> str:
@@ -23,7 +27,11 @@ def together(names: Iterable[str], most: int = 4) -> str:
     stars: dict[str, list[str]] = {}
     for name in names:
         stars.setdefault(starred(name), []).append(name)
-    return listing([star if len(alike) > 1 else alike[0] or '""' for star, alike in stars.items()], most)
+    return listing([_clipped(star if len(alike) > 1 else alike[0]) for star, alike in stars.items()], most)
+
+
+def _clipped(name: str) -> str:
+    return name if 0 < len(name) <= LONGEST_NAME else show(name)
 
 
 def in_layers(numbers: Iterable[int | None]) -> str:

@@ -104,6 +104,22 @@ def test_any_tensors_in_any_blocks(data: st.DataObject, tmp_path: Path, read: Re
     assert sum(counted) == len(zero)
 
 
+def test_many_tensors_that_are_not_finite_are_one_finding(tmp_path: Path, read: Read) -> None:
+    for count in (4, 5):
+        tensors = {
+            f"layers.{i}.w": Stored("BF16", (3, 4), words(12, 2, {i: 0x7FC0, 11: 0x7F80}))
+            for i in range(count)
+        }
+        write(tmp_path / "model.safetensors", tensors)
+        found = read(tmp_path).findings
+        assert [finding.count for finding in found] == ([2] * 4 if count == 4 else [10])
+    [finding] = found
+    assert (finding.tensor, finding.found) == ("layers.0.w", (0, 0))
+    assert finding.message.startswith(
+        "layers.*.w (5 tensors): 5 NaN and 5 Inf in all, the first in layers.0.w at [0, 0]; "
+    )
+
+
 def test_zero_is_said_of_matrices_once_for_all_layers(tmp_path: Path, read: Read) -> None:
     nothing = words(12, 2, {3: 0x8000})
     tensors = {

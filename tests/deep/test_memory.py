@@ -68,5 +68,5 @@ def test_where_every_value_is_nan_and_the_hash_is_wanted(tmp_path: Path) -> None
     for i in range(8):
         write(tmp_path / f"part{i}.safetensors", {f"w{i}": Stored("BF16", (2**23,), data)})
     more, codes = peak(tmp_path, "hash")
-    assert codes == ["nonfinite"] * 8
+    assert codes == ["nonfinite"]
     assert more < MOST_BYTES

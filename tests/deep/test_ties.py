@@ -97,3 +97,30 @@ def test_a_head_that_is_not_tied_may_have_its_own_values(tmp_path: Path, check: 
     checkpoint(tmp_path, copy(3))
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     assert check(tmp_path, deep=True).findings == ()
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_the_copy_alone_counts_as_the_original(deep: bool, tmp_path: Path, check: Check) -> None:
+    """As safetensors' `save_model` leaves a tied model: one of the two names, here the head's. transformers loads it."""
+    tensors = ones(hub(TIED))
+    tensors[HEAD] = tensors.pop(EMBEDDING)
+    write(tmp_path / "model.safetensors", tensors)
+    (tmp_path / "config.json").write_text(json.dumps(TIED))
+    result = check(tmp_path, deep=deep)
+    [finding] = result.findings
+    assert (finding.code, finding.severity, finding.exit_code, finding.tensor) == (
+        "tied",
+        "warning",
+        0,
+        EMBEDDING,
+    )
+    assert f"{HEAD} is stored in place of {EMBEDDING}" in finding.message
+    assert (result.tensors.found, result.parameters.found) == (
+        result.tensors.expected,
+        result.parameters.expected,
+    )
+    assert all(component.difference == 0 for component in result.components)
+    copy = dict(tensors)
+    copy[HEAD] = copy[HEAD]._replace(shape=(99, 48), data=copy[HEAD].data[:-96])
+    write(tmp_path / "model.safetensors", copy)
+    assert check(tmp_path).exit_code == 1

@@ -218,15 +218,21 @@ def test_a_name_cannot_write_to_the_terminal(tmp_path: Path) -> None:
 
 
 def test_many_of_one_kind_are_counted(tmp_path: Path) -> None:
-    """Of 30 files 25 are not there: each is a finding, and the terminal shows 20."""
+    """Of 30 files 25 are too long: each is a finding, and the terminal shows 20. Where they are not there, it is one."""
     files = {f"{name}.safetensors": {name: tensor} for name, tensor in hub().items()}
     folder = save(tmp_path / "c", files, listed=True)
     for name in list(files)[:25]:
-        (folder / name).unlink()
+        with (folder / name).open("ab") as file:
+            file.write(b"x")
     lines = run("verify", str(folder)).out.splitlines()
     assert sum(line.startswith("error") for line in lines) == 20
-    assert any("missing: 5 more" in line for line in lines)
+    assert any("trailing: 5 more" in line for line in lines)
     assert len(run("verify", str(folder), "--json").json["findings"]) == 25
+    for name in list(files)[:25]:
+        (folder / name).unlink()
+    [finding] = run("verify", str(folder), "--json").json["findings"]
+    assert (finding["code"], finding["count"]) == ("missing", 25)
+    assert finding["message"].startswith("25 files are not there (")
 
 
 HEAVY = """

@@ -16,6 +16,7 @@ from atlas.verify.causes import dtypes, files, layers, names, rest, shapes, shar
 def findings(case: Case) -> Iterator[Finding]:
     """One finding for each cause of a difference."""
     for cause in (
+        names.quantised,
         names.of_another_model,
         names.prefixed,
         names.of_the_other_convention,
@@ -33,6 +34,7 @@ def findings(case: Case) -> Iterator[Finding]:
         rest.missing,
         rest.unexpected,
         dtypes.other,
+        tied.standing_in,
         tied.copies,
         rest.buffers,
     ):

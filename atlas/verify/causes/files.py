@@ -7,8 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from atlas import dtypes
 from atlas.checkpoint.findings import Finding, listing
+from atlas.checkpoint.inventory import Inventory
 from atlas.verify import words
 from atlas.verify.case import Case
+
+MOST_FILES = 5
+"""Files that are not there and are a finding each; more are a download that was stopped."""
 
 
 def absent(case: Case) -> Iterator[Finding]:
@@ -26,10 +30,9 @@ def absent(case: Case) -> Iterator[Finding]:
             yield _finding(case, list(inventory.absent), names)
             case.explained(names)
         return
-    if not inventory.headers and not inventory.unread:
+    groups = [[file] for file, names in hanging.items() if names]
+    if len(groups) > MOST_FILES or (not inventory.headers and not inventory.unread):
         groups = [list(hanging)]
-    else:
-        groups = [[file] for file, names in hanging.items() if names]
     for files in groups:
         names = [name for file in files for name in hanging[file]]
         yield _finding(case, files, names)
@@ -49,6 +52,23 @@ def _finding(case: Case, files: Sequence[str], names: Sequence[str]) -> Finding:
         count=len(names),
         message=f"{what}: {words.tensors(len(names))} and {size:,} bytes are missing for that; download it again",
     )
+
+
+def absent_anyway(inventory: Inventory) -> Iterator[Finding]:
+    """Files that are not there, where no description tells what should be in them; in one."""
+    files = list(inventory.absent)
+    if files:
+        names = [name for file in files for name in inventory.astray.hanging.get(file, ())]
+        what = f"{files[0]} {inventory.absent[files[0]]}"
+        if len(files) > 1:
+            what = f"{len(files):,} files are not there ({listing(files)})"
+        hold = f": the index places {words.tensors(len(names))} in that" if names else ""
+        yield Finding(
+            code="missing",
+            file=files[0],
+            count=len(names) or len(files),
+            message=f"{what}{hold}; download it again",
+        )
 
 
 def _bytes(case: Case, names: Iterable[str]) -> int:

@@ -14,6 +14,12 @@ _LEFT_BY = {
     "model.language_model.": "this is the language part of a model that also reads images",
     "language_model.": "this is the language part of a model that also reads images",
 }
+# What GPTQ and AWQ, bitsandbytes, and compressed-tensors store in place of a matrix, or beside it.
+_QUANTISED = (
+    ".qweight", ".qzeros", ".scales", ".g_idx", ".weight.absmax", ".weight.quant_map", ".weight.quant_state.bitsandbytes__nf4",
+    ".weight.quant_state.bitsandbytes__fp4", ".weight.nested_absmax", ".weight.nested_quant_map", ".SCB", ".weight_format",
+    ".weight_packed", ".weight_scale", ".weight_zero_point", ".weight_shape", ".weight_g_idx", ".input_scale", ".weight_scale_inv",
+)  # fmt: skip
 _CONFIGURATION = {"hf": "config.json", "meta": "params.json"}
 
 
@@ -74,6 +80,26 @@ def prefixed(case: Case) -> Iterator[Finding]:
         count=len(carriers),
         message=f"{who} {what} {matching:,} of {len(case.needed):,} match; {why}",
     )
+
+
+def quantised(case: Case) -> Iterator[Finding]:
+    """Matrices are missing, and in their place are the parts of quantised ones."""
+    parts = [name for name in case.unexpected if name.endswith(_QUANTISED)]
+    modules = {name.removesuffix(suffix) for name in parts for suffix in _QUANTISED if name.endswith(suffix)}
+    whole = [name for name in case.missing if name.rpartition(".")[0] in modules]
+    if not parts or not (whole or any(name.rpartition(".")[0] in modules for name in case.mismatched)):
+        return
+    odd = [name for name in case.mismatched if name.rpartition(".")[0] in modules]
+    strange = [name for name in case.unexpected if name.rpartition(".")[0] in modules or name in parts]
+    yield Finding(
+        code="config",
+        tensor=parts[0],
+        file=case.inventory.file_of(case.unexpected[parts[0]]),
+        count=len(strange) + len(odd),
+        message=f"the weights are stored quantised, in tensors such as {listing(parts[:2])}, and {case.description.who} does not "
+        "say so: its quantization_config is missing; what quantised weights should be is not described",
+    )
+    case.explained([*whole, *odd, *strange])
 
 
 def of_the_other_convention(case: Case) -> Iterator[Finding]:

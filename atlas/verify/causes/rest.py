@@ -10,7 +10,7 @@ from atlas.verify.case import Case
 from atlas.verify.words import written
 
 MOST_PATTERNS = 5
-"""Of unexpected names, before they are only told apart by their first word."""
+"""Of names that differ by more than their indices, before they are told apart less finely, and at last not at all."""
 
 
 def missing(case: Case) -> Iterator[Finding]:
@@ -18,6 +18,16 @@ def missing(case: Case) -> Iterator[Finding]:
     groups: dict[int, list[str]] = {}
     for name, row in case.missing.items():
         groups.setdefault(id(row), []).append(name)
+    if len(groups) > MOST_PATTERNS:
+        names = list(case.missing)
+        yield Finding(
+            code="missing",
+            tensor=names[0],
+            count=len(names),
+            message=f"{words.together(names)} are missing, {words.tensors(len(names))} in all; a loader would fill them with "
+            "random numbers: download or convert the checkpoint again",
+        )
+        return
     for names in groups.values():
         row = case.needed[names[0]]
         where = words.in_layers(map(case.layer, names))
@@ -40,6 +50,8 @@ def unexpected(case: Case) -> Iterator[Finding]:
         groups = {}
         for name in case.unexpected:
             groups.setdefault(name.partition(".")[0], []).append(name)
+    if len(groups) > MOST_PATTERNS:
+        groups = {"": list(case.unexpected)}
     for names in groups.values():
         first = case.unexpected[names[0]]
         many = f" ({words.tensors(len(names))})" if len(names) > 1 else ""

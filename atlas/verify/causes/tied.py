@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from atlas.checkpoint.findings import Finding, note
+from atlas.checkpoint.findings import Finding, note, warning
 from atlas.verify.case import Case
 from atlas.verify.words import written
 
@@ -24,6 +24,18 @@ def absent(case: Case) -> Iterator[Finding]:
                 f"{_name(case, other)}: a loader fills it with random numbers; if it is tied, its configuration has to say so with {key}",
             )
             case.explained([name])
+
+
+def standing_in(case: Case) -> Iterator[Finding]:
+    """The copy alone: transformers takes it for the original."""
+    for original, copy in case.standing_in.items():
+        yield warning(
+            code="tied",
+            tensor=original,
+            file=case.inventory.file_of(case.found[original]),
+            message=f"{copy} is stored in place of {original}, to which it is tied: it counts as that, but a loader that drops "
+            f"tied copies finds no {original}; save it under that name",
+        )
 
 
 def copies(case: Case) -> Iterator[Finding]:

@@ -182,17 +182,18 @@ def _of_files(files: Mapping[str, FileLane], known: Mapping[str, Recorded]) -> I
 
 def _of_values(files: Mapping[str, FileLane]) -> Iterator[Finding]:
     """What there is to say of the values of all tensors."""
-    zero = []
+    zero, strange = [], []
     matrices = 0
     for file, lane in files.items():
         for tensor in lane.header.tensors.values():
             values = lane.values.get(tensor.name, Values())
             if values.first is not None:
-                yield says.nonfinite(file, tensor, values)
+                strange.append((file, tensor, values))
             if len(tensor.shape) > 1 and values.bytes:
                 matrices += 1
                 if values.zero and values.bytes == tensor.end - tensor.begin:
                     zero.append((file, tensor))
+    yield from says.nonfinite(strange)
     yield from says.zeros(zero, matrices)
 
 

@@ -62,18 +62,20 @@ def _hub(folder: Path, name: str) -> Recorded | None:
 def _checklist(store: Folder) -> tuple[dict[str, Recorded], list[Finding]]:
     where = f"{store.location}/{CHECKLIST}"
     try:
-        lines = store.text(CHECKLIST).decode("utf-8", "replace").splitlines()
+        lines = store.text(CHECKLIST).decode("utf-8-sig", "replace").splitlines()
     except CheckpointError as error:
         return {}, [warning(code="hash", file=CHECKLIST, message=error.message)]
     found: dict[str, Recorded] = {}
     odd = []
     for i, line in enumerate(map(str.strip, lines), 1):
-        if match := _LINE.fullmatch(line):
-            found[match["name"]] = Recorded(match["digest"].lower(), CHECKLIST)
+        match = _LINE.fullmatch(line)
+        digest = match["digest"].lower() if match else ""
+        if match and found.get(match["name"], Recorded(digest, CHECKLIST)).digest == digest:
+            found[match["name"]] = Recorded(digest, CHECKLIST)
         elif line:
             odd.append(i)
     if not odd:
         return found, []
     more = f" and {len(odd) - 1:,} more" if len(odd) > 1 else ""
-    message = f"{where}: line {odd[0]:,}{more} is not a digest (MD5 or SHA-256) and a name: not checked"
+    message = f"{where}: line {odd[0]:,}{more} is not a digest (MD5 or SHA-256) and a name, or contradicts an earlier one: not used"
     return found, [warning(code="hash", file=CHECKLIST, message=message)]

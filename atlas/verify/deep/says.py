@@ -37,21 +37,35 @@ def other_bytes(file: str, digest: str, recorded: Recorded) -> Finding:
     )
 
 
-def nonfinite(file: str, tensor: Tensor, values: Values) -> Finding:
-    """A tensor with values that are no finite numbers."""
-    assert values.first is not None
-    kinds = [f"{count:,} {kind}" for count, kind in ((values.nan, "NaN"), (values.infinite, "Inf")) if count]
-    at = index(values.first, tensor.shape)
-    return Finding(
-        code="nonfinite",
-        tensor=tensor.name,
-        file=file,
-        found=at,
-        count=values.nan + values.infinite,
-        message=f"{tensor.name} in {file}: {' and '.join(kinds)} among {math.prod(tensor.shape):,} values, "
-        f"the first at {words.written(at)}; they were saved like that or damaged since: compare the file's hash, or take an "
-        "earlier checkpoint",
-    )
+MOST_ALONE = 4
+"""Tensors with non-finite values that are a finding each; more have one cause, such as a training that diverged."""
+
+
+def nonfinite(strange: Sequence[tuple[str, Tensor, Values]]) -> Iterator[Finding]:
+    """Tensors with values that are no finite numbers."""
+    groups = [[each] for each in strange] if len(strange) <= MOST_ALONE else [strange]
+    for group in groups:
+        file, tensor, values = group[0]
+        nan, infinite = (
+            sum(counts) for counts in zip(*((v.nan, v.infinite) for *_, v in group), strict=True)
+        )
+        kinds = " and ".join(
+            f"{count:,} {kind}" for count, kind in ((nan, "NaN"), (infinite, "Inf")) if count
+        )
+        at = index(values.first or 0, tensor.shape)
+        if len(group) == 1:
+            what = f"{tensor.name} in {file}: {kinds} among {math.prod(tensor.shape):,} values, the first at {words.written(at)}"
+        else:
+            names = words.together(each.name for _, each, _ in group)
+            what = f"{names} ({words.tensors(len(group))}): {kinds} in all, the first in {tensor.name} at {words.written(at)}"
+        yield Finding(
+            code="nonfinite",
+            tensor=tensor.name,
+            file=file,
+            found=at,
+            count=nan + infinite,
+            message=f"{what}; they were saved like that or damaged since: compare the file's hash, or take an earlier checkpoint",
+        )
 
 
 def index(position: int, shape: Sequence[int]) -> tuple[int, ...]:

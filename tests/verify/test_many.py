@@ -1,0 +1,71 @@
+"""Causes that would else be told many times, or not at all, and files by themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.verify.checkpoints import CONFIG, T, Tensors, hub, save, shards
+from tests.verify.conftest import Check
+
+
+def quantised() -> Tensors:
+    """Matrices in the layers as GPTQ stores them."""
+    tensors: Tensors = {}
+    for name, tensor in hub().items():
+        if name.endswith("proj.weight"):
+            rows, columns = tensor.shape
+            module = name.removesuffix("weight")
+            tensors[f"{module}qweight"] = T((columns // 8, rows), "F32")
+            tensors[f"{module}scales"] = T((1, rows), "F16")
+            tensors[f"{module}g_idx"] = T((columns,), "F32")
+        else:
+            tensors[name] = tensor
+    return tensors
+
+
+def test_quantised_weights_without_a_word_of_it(tmp_path: Path, check: Check) -> None:
+    result = check(save(tmp_path / "c", quantised(), config=CONFIG))
+    [finding] = [found for found in result.findings if found.code != "dtype"]
+    assert (finding.code, finding.exit_code, finding.count) == ("config", 1, 3 * 7 * 3)
+    assert "stored quantised" in finding.message
+    assert "config.json does not say so: its quantization_config is missing" in finding.message
+
+
+def test_many_kinds_of_unexpected_or_missing_names_are_one_finding_each(tmp_path: Path, check: Check) -> None:
+    tensors = {name: tensor for name, tensor in hub().items() if "proj" not in name}
+    tensors |= {f"odd{chr(97 + i)}.w{chr(97 + j)}": T((2,)) for i in range(7) for j in range(5)}
+    findings = check(save(tmp_path / "c", tensors, config=CONFIG)).findings
+    assert [(found.code, found.count) for found in findings] == [("missing", 3 * 7), ("unexpected", 35)]
+
+
+def test_a_shard_of_several_without_an_index(tmp_path: Path, check: Check) -> None:
+    files = shards(hub(), 3)
+    folder = save(tmp_path / "c", files, config=CONFIG)
+    name = "model-00002-of-00003.safetensors"
+    result = check(folder / name)
+    [note] = result.findings
+    assert (note.code, note.severity, result.exit_code) == ("index", "note", 0)
+    assert "one of 3 by its name" in note.message
+    assert result.tensors.expected == result.tensors.found == len(files[name])
+
+
+def test_absent_files_are_told_also_where_no_model_is_known(tmp_path: Path, check: Check) -> None:
+    files = shards(hub(), 3)
+    folder = save(tmp_path / "c", files, config=CONFIG, listed=True)
+    (folder / "config.json").unlink()
+    (folder / "model-00001-of-00003.safetensors").unlink()
+    found = {finding.code: finding for finding in check(folder).findings}
+    assert set(found) == {"config", "missing"}
+    count = len(files["model-00001-of-00003.safetensors"])
+    assert found["missing"].count == count
+    assert f"is not there: the index places {count} tensors in that" in found["missing"].message
+
+
+@pytest.mark.parametrize("name", ["", "x" * 100_000])
+def test_a_name_that_is_empty_or_endless(name: str, tmp_path: Path, check: Check) -> None:
+    [finding] = check(save(tmp_path / "c", hub() | {name: T((1,))}, config=CONFIG)).findings
+    assert finding.code == "unexpected"
+    assert finding.message.startswith(('""', "''", "'x", '"x'))
+    assert len(finding.message) < 400
