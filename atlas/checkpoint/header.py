@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -168,7 +167,7 @@ def examine(prefix: bytes, file_bytes: int, where: str) -> Examined:
     header = Header(
         {tensor.name: tensor for tensor in tensors}, metadata, header_bytes, data_bytes, file_bytes
     )
-    return Examined(header, tuple(_contradictions(header, where)))
+    return Examined(header, _contradictions(header, where))
 
 
 def _sound(examined: Examined) -> Header:
@@ -178,21 +177,24 @@ def _sound(examined: Examined) -> Header:
     return examined.header
 
 
-def _contradictions(header: Header, where: str) -> Iterator[Fault]:
-    """The faults of a header that can be read: tensors against themselves, each other and the file."""
+def _contradictions(header: Header, where: str) -> tuple[Fault, ...]:
+    """The faults of a header that can be read: tensors against themselves, then against each other and the file."""
+    own: list[Fault] = []
+    others: list[Fault] = []
     end, last = 0, None
-    own = {name: wrong for name, tensor in header.tensors.items() if (wrong := _against_itself(tensor))}
-    yield from (wrong.at(where, name) for name, wrong in own.items())  # first: the neighbours may be right
     sure = True  # of `end`; if not, one wrong offset would be told again as a hole, an overlap, a wrong size
     for tensor in header.tensors.values():
-        itself = tensor.name in own
-        if sure and not itself and tensor.begin != end:
-            yield _against_the_last(tensor, last, end).at(where, tensor.name)
-        sure = not itself and (sure or tensor.end >= end)
+        wrong = _against_itself(tensor)
+        if wrong:
+            own.append(wrong.at(where, tensor.name))
+        elif sure and tensor.begin != end:
+            others.append(_against_the_last(tensor, last, end).at(where, tensor.name))
+        sure = not wrong and (sure or tensor.end >= end)
         if tensor.end >= end:
             end, last = tensor.end, tensor.name
     if sure and header.data_start + end != header.file_bytes:
-        yield _against_the_file(header).at(where)
+        others.append(_against_the_file(header).at(where))
+    return (*own, *others)
 
 
 def _against_itself(tensor: Tensor) -> Malformed | None:

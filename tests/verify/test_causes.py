@@ -675,11 +675,8 @@ def test_offsets_that_contradict_each_other(tmp_path: Path, check: Check) -> Non
     path = tmp_path / "c" / "model.safetensors"
     data = path.read_bytes()
     path.write_bytes(data.replace(b'"shape": [48]', b'"shape": [40]', 1))
-    result = check(tmp_path / "c")
-    assert [(finding.code, finding.exit_code) for finding in result.findings] == [
-        ("offsets", 1),
-        ("shape", 1),
-    ]
+    result = check(tmp_path / "c")  # that the shape is not the declared one has the same cause
+    assert [(finding.code, finding.exit_code) for finding in result.findings] == [("offsets", 1)]
 
 
 def test_all_that_is_wrong_is_said_and_the_highest_exit_wins(tmp_path: Path, check: Check) -> None:

@@ -16,6 +16,7 @@ from atlas.verify.causes import dtypes, files, layers, names, rest, shapes, shar
 def findings(case: Case) -> Iterator[Finding]:
     """One finding for each cause of a difference."""
     for cause in (
+        shapes.impossible,
         names.quantised,
         names.of_another_model,
         names.prefixed,

@@ -16,6 +16,13 @@ from atlas.verify.case import Case
 from atlas.verify.words import written
 
 
+def impossible(case: Case) -> Iterator[Finding]:
+    """A tensor whose shape and offsets contradict each other: told with its file, and its shape is nobody's."""
+    wrong = [found.tensor for found in case.inventory.findings if found.code == "offsets" and found.tensor]
+    case.explained(map(case.ours, wrong))
+    yield from ()
+
+
 def stale(case: Case) -> Iterator[Finding]:
     """An axis has another size than described, in every tensor that has it: one finding for each such axis.
 
