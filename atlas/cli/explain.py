@@ -57,6 +57,10 @@ def explain(
     reader = sources.Reader(library, sources.locations(source or (), library))
     graph = graph_of(model, library)
     made = pages.page(graph, library, node, reader)
+    for name in dict.fromkeys(code.source for code in made.code if not code.excerpt):
+        reason = reader.read(name)
+        if name in reader.places and isinstance(reason, str):
+            console.warn(f"--source {name}: {reason}")
     if receipt is not None:
         made = _resting_on(made, graph, receipt)
     if json:

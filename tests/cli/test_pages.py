@@ -203,3 +203,9 @@ def test_a_host_that_cannot_be_reached_is_asked_once() -> None:
     details = {item.detail for item in check(reader).checks if item.source.startswith("hub/")}
     assert len(details) == 1
     assert "could not be reached" in details.pop()
+
+
+def test_a_source_that_does_not_hold_what_is_cited_is_told(tmp_path: Path) -> None:
+    ran = run("explain", "llama3-8b", "logits", "--source", f"llama3={tmp_path}")
+    assert ran.code == 0
+    assert ran.err.startswith(f"warning: --source llama3: {tmp_path} holds no llama/model.py")
