@@ -1,6 +1,6 @@
 """`architectures/*.toml`: the graph, the names each convention gives its tensors, and what configuration keys mean."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -57,6 +57,8 @@ class Input(Words):
 class Row(Spec):
     holds: str
     block: str | None = Field(None, alias="in")
+    cut: Literal["rows", "columns", "either"] | None = None
+    """Of model-parallel files: how the stored matrix is divided among the devices; None where its shares' shapes tell."""
 
 
 class Convention(Spec):

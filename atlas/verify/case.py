@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from atlas.checkpoint.header import Tensor
 from atlas.checkpoint.inventory import Inventory
 from atlas.graph import Graph
-from atlas.tensors import Row
+from atlas.tensors import Row, convention
 from atlas.verify.beside import Description
 from atlas.verify.declared import layer
 from atlas.verify.joined import join
@@ -81,7 +81,9 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
     renamed = naming.renamed(inventory.tensors.keys() | inventory.places.keys())
     found: Mapping[str, Tensor] = inventory.tensors
     if inventory.shares:
-        found = join(inventory.headers, needed, renamed)
+        found = join(
+            inventory.headers, needed, renamed, convention(description.graph, naming.table.convention)
+        )
     if renamed:
         found = {renamed.get(name, name): tensor for name, tensor in found.items()}
     standing_in = _standing_in(needed, tied, found)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from atlas.checkpoint.findings import Finding, listing
 from atlas.verify import words
 from atlas.verify.case import Case
+from atlas.verify.devices import devices
 
 
 class _Stored(NamedTuple):
@@ -69,9 +70,9 @@ def _stored(case: Case) -> Iterator[_Stored]:
     if not case.inventory.shares or len(headers) < 2:
         yield from (_Stored(name, case.found[name].dtype, None) for name in names)
         return
-    for file, header in headers.items():
+    for file in devices(case).files:
         for name in names:
-            share = header.tensors.get(case.found[name].name)
+            share = headers[file].tensors.get(case.found[name].name)
             if share is not None:
                 yield _Stored(name, share.dtype, file)
 

@@ -1,15 +1,67 @@
-"""Meta's model-parallel files: one of them missing shows in every matrix, and each must hold the same names."""
+"""Meta's model-parallel files: one missing or too many shows in every matrix, and each must hold its share of the same names."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from atlas.checkpoint.findings import Finding, listing
 from atlas.verify import words
 from atlas.verify.case import Case
-from atlas.verify.joined import is_repeated
+from atlas.verify.devices import Shape, along, devices, pieces, share
+from atlas.verify.words import written
+
+
+def uneven(case: Case) -> Iterator[Finding]:
+    """A file that lacks what the others hold, or holds nothing."""
+    inventory = case.inventory
+    if not inventory.shares or len(inventory.headers) < 2:
+        return
+    headers = {file: inventory.headers[file] for file in devices(case).files}
+    every = {name for header in headers.values() for name in header.tensors if case.ours(name) in case.needed}
+    holding = [header for header in headers.values() if header.tensors]
+    if len(holding) > 1 and sum(len(header.tensors) for header in holding) == len(
+        {name for header in holding for name in header.tensors}
+    ):
+        return  # each tensor lies in one file only, so these are no shares
+    for file, header in headers.items():
+        lacking = sorted(every - header.tensors.keys())
+        if not lacking:
+            continue
+        what = f"lacks {words.together(lacking)} ({words.tensors(len(lacking))}), of which the other"
+        if not header.tensors:
+            what = f"holds no tensors; of {len(lacking):,} the other"
+        yield Finding(
+            code="missing",
+            tensor=lacking[0] if header.tensors else None,
+            file=file,
+            count=len(lacking),
+            message=f"{file} {what} model-parallel files hold their share; download it again",
+        )
+        case.explained(map(case.ours, lacking))
+
+
+def surplus(case: Case) -> Iterator[Finding]:
+    """More files than the matrices are cut over, as when one of another checkpoint was left behind."""
+    inventory = case.inventory
+    if not inventory.shares or not inventory.headers:
+        return
+    found = devices(case)
+    if not found.surplus:
+        return
+    names = {name for file in found.surplus for name in inventory.headers[file].tensors}
+    many = "is one file" if len(found.surplus) == 1 else f"are {len(found.surplus):,} files"
+    yield Finding(
+        code="unexpected",
+        file=found.surplus[0],
+        expected=found.count,
+        found=len(inventory.headers),
+        count=max(len(names), 1),
+        message=f"{listing(found.surplus)} {many} too many: the matrices are cut over {found.count:,} devices, whose shares "
+        f"{listing(found.files)} hold; remove what is left over from another checkpoint",
+    )
+    kept = {name for file in found.files for name in inventory.headers[file].tensors}
+    case.explained([*_fitting(case, found.count, found.files), *map(case.ours, names - kept)])
 
 
 def absent(case: Case) -> Iterator[Finding]:
@@ -17,29 +69,20 @@ def absent(case: Case) -> Iterator[Finding]:
     inventory = case.inventory
     if not inventory.shares or not inventory.headers:
         return
-    there = len(inventory.headers)
-    short = {
-        name: devices
-        for name, tensor in case.mismatched.items()
-        if (devices := _devices(tensor.shape, case.row(name).shape, there))
-    }
-    cut = sum(name in case.found and not is_repeated(row) for name, row in case.needed.items())
-    devices, many = Counter(short.values()).most_common(1)[0] if short else (0, 0)
-    if many * 2 <= cut:
-        devices, short = there + len(inventory.unread) + len(inventory.absent), {}
-    names = [name for name, count in short.items() if count == devices]
+    found = devices(case)
+    names = [name for name in _fitting(case, found.count, found.files) if name in case.mismatched]
     case.explained(names)
-    there += len(inventory.unread)
-    if devices > there:
-        lost = devices - there
-        gone = _other_devices([*inventory.headers, *inventory.unread], devices)
+    there = len(inventory.headers) + len(inventory.unread)
+    every = max(found.count, there + len(inventory.absent))
+    if every > there and not found.surplus:
+        gone = _other_devices([*inventory.headers, *inventory.unread], every)
         yield Finding(
             code="missing",
             file=gone[0],
-            expected=devices,
+            expected=every,
             found=there,
-            count=len(names) or lost,
-            message=f"{there:,} of {devices:,} model-parallel files are there, without {listing(gone)}: incomplete for that "
+            count=len(names) or every - there,
+            message=f"{there:,} of {every:,} model-parallel files are there, without {listing(gone)}: incomplete for that "
             f"{words.tensors(len(names))}; download them",
         )
 
@@ -51,31 +94,99 @@ def _other_devices(files: Collection[str], devices: int) -> list[str]:
     return [file for file in every if file not in files]
 
 
-def _devices(found: tuple[int, ...], wanted: tuple[int, ...], there: int) -> int | None:
-    """Over how many devices a tensor of which `there` shares were found was cut; None where it is not that."""
-    differing = [d for d, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b]
-    if len(found) != len(wanted) or len(differing) != 1:
-        return None
-    share, rest = divmod(found[differing[0]], there)
-    whole = wanted[differing[0]]
-    return whole // share if not rest and share and whole % share == 0 and whole // share > there else None
+def _fitting(case: Case, count: int, files: tuple[str, ...]) -> list[str]:
+    """Tensors of which every file holds the share of one of so many devices, or which are whole in each as declared."""
+    return [
+        name
+        for name, held in pieces(case, files).items()
+        if _odd(held, case.row(name).shape, along(case, case.row(name)), count) == (None, ())
+    ]
 
 
-def uneven(case: Case) -> Iterator[Finding]:
-    """A file that lacks what the others hold."""
-    if not case.inventory.shares:
+def unlike(case: Case) -> Iterator[Finding]:
+    """Shares that are none: whole, cut the other way, or not as large as another device's."""
+    inventory = case.inventory
+    if not inventory.shares or len(inventory.headers) < 2:
         return
-    headers = case.inventory.headers
-    every = {name for header in headers.values() for name in header.tensors}
-    for file, header in headers.items():
-        lacking = sorted(every - header.tensors.keys())
-        if lacking and len(lacking) * 2 < len(every):
-            yield Finding(
-                code="missing",
-                tensor=lacking[0],
-                file=file,
-                count=len(lacking),
-                message=f"{file} lacks {words.together(lacking)} ({words.tensors(len(lacking))}), of which the other "
-                "model-parallel files hold their share; download it again",
-            )
-            case.explained(map(case.ours, lacking))
+    found = devices(case)
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    parts = pieces(case, found.files)
+    for name, held in parts.items():
+        row = case.row(name)
+        how, files = _odd(held, row.shape, along(case, row), found.count)
+        if how is not None:
+            groups.setdefault((how, files), []).append(name)
+    for (how, files), names in groups.items():
+        alone = how == _WHOLE and len(names) == sum(along(case, case.row(name)) != () for name in parts)
+        expected = {
+            name: _expected(parts[name], case.row(name).shape, along(case, case.row(name)), found.count)
+            for name in names
+        }
+        yield Finding(
+            code="shape",
+            tensor=names[0],
+            file=files[0],
+            expected=expected[names[0]],
+            found=parts[names[0]][files[0]],
+            count=len(names),
+            message=f"{_differences(case, parts, expected, files)} in {listing(files)}; {how}: "
+            + (f"keep {files[0]} alone, or download" if alone else "download or convert")
+            + " the checkpoint again",
+        )
+        case.explained(names)
+
+
+def _differences(
+    case: Case,
+    parts: Mapping[str, Mapping[str, Shape]],
+    expected: Mapping[str, Shape],
+    files: Collection[str],
+) -> str:
+    """`a.weight: expected the share [12, 48], found [24, 48]`, for each pair of shapes."""
+    pairs: dict[tuple[str, str], list[str]] = {}
+    for name, wanted in expected.items():
+        found = dict.fromkeys(written(parts[name][file]) for file in files)
+        part = "" if wanted == case.row(name).shape else "the share "
+        pairs.setdefault((part + written(wanted), listing(list(found))), []).append(name)
+    return listing(
+        [
+            f"{words.together(names)}: expected {wanted}, found {found}"
+            for (wanted, found), names in pairs.items()
+        ]
+    )
+
+
+_WHOLE = "whole, where each device holds only its share"
+_ROWS = "cut by columns, where the devices' shares are rows"
+_COLUMNS = "cut by rows, where the devices' shares are columns"
+_UNEQUAL = "each device holds an equal share, of a norm the whole"
+
+
+def _odd(
+    held: Mapping[str, Shape], whole: Shape, dims: tuple[int, ...] | None, count: int
+) -> tuple[str | None, tuple[str, ...]]:
+    """What is wrong with a tensor's shares, and in which files; (None, ()) where nothing is.
+
+    (None, files) where they are alike and of another size: what that means the shapes tell.
+    """
+    wanted = _expected(held, whole, dims, count)
+    odd = tuple(file for file, shape in held.items() if shape != wanted)
+    if not odd:
+        return None, ()
+    shapes = {held[file] for file in odd}
+    if len(held) == 1:
+        return None, odd
+    if dims and shapes == {whole}:
+        return _WHOLE, odd
+    if dims and len(dims) == 1 and len(whole) == 2 and shapes == {share(whole, 1 - dims[0], count)}:
+        return (_COLUMNS if dims[0] else _ROWS), odd
+    return (None if len({*held.values()}) == 1 else _UNEQUAL), odd
+
+
+def _expected(held: Mapping[str, Shape], whole: Shape, dims: tuple[int, ...] | None, count: int) -> Shape:
+    """What each file should hold: along the dimension that most of them are cut along, where it may be one or another."""
+    if dims == ():
+        return whole
+    shares = [share(whole, d, count) for d in (range(len(whole)) if dims is None else dims)]
+    known = [shape for shape in shares if shape is not None] + ([whole] if dims is None else [])
+    return max(known, key=lambda shape: sum(shape == other for other in held.values()), default=whole)
