@@ -212,3 +212,13 @@ def test_a_file_without_tensors(only: Any, devices: int, empty: int) -> None:
 def test_a_file_with_few_tensors(only: Any) -> None:
     finding = only(HALF, dict(list(HALF.items())[:4]))
     assert (finding.code, finding.file, finding.count) == ("missing", "consolidated.01.safetensors", 26)
+
+
+def test_an_undeclared_tensor_in_one_file(only: Any) -> None:
+    finding = only(HALF, HALF | {"extra.weight": T((3,))})
+    assert (finding.code, finding.tensor, finding.file) == (
+        "unexpected",
+        "extra.weight",
+        "consolidated.01.safetensors",
+    )
+    assert "extra.weight in consolidated.01.safetensors" in finding.message

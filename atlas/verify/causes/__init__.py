@@ -35,6 +35,7 @@ def findings(case: Case) -> Iterator[Finding]:
         shapes.transposed,
         shapes.other,
         rest.missing,
+        shares.strange,
         rest.unexpected,
         dtypes.other,
         tied.standing_in,

@@ -190,3 +190,29 @@ def _expected(held: Mapping[str, Shape], whole: Shape, dims: tuple[int, ...] | N
     shares = [share(whole, d, count) for d in (range(len(whole)) if dims is None else dims)]
     known = [shape for shape in shares if shape is not None] + ([whole] if dims is None else [])
     return max(known, key=lambda shape: sum(shape == other for other in held.values()), default=whole)
+
+
+def strange(case: Case) -> Iterator[Finding]:
+    """What is not declared, and only in some of the files."""
+    inventory = case.inventory
+    if not inventory.shares or len(inventory.headers) < 2:
+        return
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name in case.unexpected:
+        stored = case.found[name].name
+        files = tuple(file for file, header in inventory.headers.items() if stored in header.tensors)
+        if len(files) < len(inventory.headers):
+            groups.setdefault(files, []).append(name)
+    for files, names in groups.items():
+        first = case.unexpected[names[0]]
+        many = f" ({words.tensors(len(names))})" if len(names) > 1 else ""
+        yield Finding(
+            code="unexpected",
+            tensor=names[0],
+            file=files[0],
+            found=first.shape,
+            count=len(names),
+            message=f"{words.together(names)}{many} in {listing(files)}: no such tensor is declared, and "
+            "the other model-parallel files have none; download the file again",
+        )
+        case.explained(names)
