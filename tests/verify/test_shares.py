@@ -85,8 +85,17 @@ def test_every_file_holds_the_whole(only: Any) -> None:
         (50, 48),
         (100, 48),
     )
-    assert "consolidated.00.safetensors and consolidated.01.safetensors; whole" in finding.message
+    assert (
+        "(23 tensors) in consolidated.00.safetensors and consolidated.01.safetensors; whole"
+        in finding.message
+    )
     assert "keep consolidated.00.safetensors alone" in finding.message
+
+
+def test_every_file_holds_the_whole_and_their_number_divides_no_matrix(only: Any) -> None:
+    finding = only(*[WHOLE] * 7)
+    assert (finding.code, finding.count, finding.expected, finding.found) == ("shape", 23, None, (100, 48))
+    assert "expected a share, found [100, 48]" in finding.message
 
 
 @pytest.mark.parametrize("odd", [0, 1])

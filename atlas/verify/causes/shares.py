@@ -122,6 +122,7 @@ def unlike(case: Case) -> Iterator[Finding]:
             name: _expected(parts[name], case.row(name).shape, along(case, case.row(name)), found.count)
             for name in names
         }
+        many = f" ({words.tensors(len(names))})" if len(names) > 1 else ""
         yield Finding(
             code="shape",
             tensor=names[0],
@@ -129,7 +130,7 @@ def unlike(case: Case) -> Iterator[Finding]:
             expected=expected[names[0]],
             found=parts[names[0]][files[0]],
             count=len(names),
-            message=f"{_differences(case, parts, expected, files)} in {listing(files)}; {how}: "
+            message=f"{_differences(case, parts, expected, files)}{many} in {listing(files)}; {how}: "
             + (f"keep {files[0]} alone, or download" if alone else "download or convert")
             + " the checkpoint again",
         )
@@ -139,7 +140,7 @@ def unlike(case: Case) -> Iterator[Finding]:
 def _differences(
     case: Case,
     parts: Mapping[str, Mapping[str, Shape]],
-    expected: Mapping[str, Shape],
+    expected: Mapping[str, Shape | None],
     files: Collection[str],
 ) -> str:
     """`a.weight: expected the share [12, 48], found [24, 48]`, for each pair of shapes."""
@@ -147,7 +148,8 @@ def _differences(
     for name, wanted in expected.items():
         found = dict.fromkeys(written(parts[name][file]) for file in files)
         part = "" if wanted == case.row(name).shape else "the share "
-        pairs.setdefault((part + written(wanted), listing(list(found))), []).append(name)
+        said = f"{part}{written(wanted)}" if wanted else "a share"
+        pairs.setdefault((said, listing(list(found))), []).append(name)
     return listing(
         [
             f"{words.together(names)}: expected {wanted}, found {found}"
@@ -183,13 +185,18 @@ def _odd(
     return (None if len({*held.values()}) == 1 else _UNEQUAL), odd
 
 
-def _expected(held: Mapping[str, Shape], whole: Shape, dims: tuple[int, ...] | None, count: int) -> Shape:
-    """What each file should hold: along the dimension that most of them are cut along, where it may be one or another."""
+def _expected(
+    held: Mapping[str, Shape], whole: Shape, dims: tuple[int, ...] | None, count: int
+) -> Shape | None:
+    """What each file should hold: along the dimension that most of them are cut along, where it may be one or another.
+
+    None where so many devices cannot have equal shares.
+    """
     if dims == ():
         return whole
     shares = [share(whole, d, count) for d in (range(len(whole)) if dims is None else dims)]
     known = [shape for shape in shares if shape is not None] + ([whole] if dims is None else [])
-    return max(known, key=lambda shape: sum(shape == other for other in held.values()), default=whole)
+    return max(known, key=lambda shape: sum(shape == other for other in held.values()), default=None)
 
 
 def strange(case: Case) -> Iterator[Finding]:
