@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from atlas.tensors import Row, convention
 from atlas.verify.case import Case
@@ -32,7 +33,9 @@ def devices(case: Case) -> Devices:
     """What the shares themselves say."""
     inventory = case.inventory
     files = len(inventory.headers) + len(inventory.unread) + len(inventory.absent)
-    cut = {name: row.shape for name, row in case.needed.items() if along(case, row) != ()}
+    rows = {id(row): row for row in case.needed.values()}
+    whole = {key for key, row in rows.items() if along(case, row) == ()}
+    cut = {name: row.shape for name, row in case.needed.items() if id(row) not in whole}
     votes = {file: Counter[int]() for file in inventory.headers}
     for file, header in inventory.headers.items():
         for stored, tensor in header.tensors.items():
@@ -57,12 +60,14 @@ def along(case: Case, row: Row) -> tuple[int, ...] | None:
     return cut_along(row, convention(case.graph, case.naming.table.convention))
 
 
+@lru_cache(1024)
 def share(wanted: Shape, d: int, count: int) -> Shape | None:
     """A device's share of a tensor cut along a dimension; None where the devices' shares cannot be alike."""
     size, rest = divmod(wanted[d], count)
     return None if rest else (*wanted[:d], size, *wanted[d + 1 :])
 
 
+@lru_cache(1024)  # the layers are alike
 def over(found: Shape, wanted: Shape) -> int:
     """Over how many devices a tensor was cut, along whichever dimension: 1 where it is whole, 0 where it is no share."""
     differing = [d for d, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b]

@@ -8,16 +8,22 @@ from collections.abc import Collection, Iterator, Mapping
 from atlas.checkpoint.findings import Finding, listing
 from atlas.verify import words
 from atlas.verify.case import Case
-from atlas.verify.devices import Shape, along, devices, pieces, share
+from atlas.verify.devices import Devices, Shape, along, devices, pieces, share
 from atlas.verify.words import written
 
 
-def uneven(case: Case) -> Iterator[Finding]:
+def unfit(case: Case) -> Iterator[Finding]:
+    """A file that lacks what others hold, one too many or too few, and shares that are none."""
+    if case.inventory.shares and case.inventory.headers:
+        found = devices(case)
+        for cause in (_uneven, _surplus, _absent, _unlike):
+            yield from cause(case, found)
+
+
+def _uneven(case: Case, found: Devices) -> Iterator[Finding]:
     """A file that lacks what the others hold, or holds nothing."""
     inventory = case.inventory
-    if not inventory.shares or len(inventory.headers) < 2:
-        return
-    headers = {file: inventory.headers[file] for file in devices(case).files}
+    headers = {file: inventory.headers[file] for file in found.files}
     every = {name for header in headers.values() for name in header.tensors if case.ours(name) in case.needed}
     holding = [header for header in headers.values() if header.tensors]
     if len(holding) > 1 and sum(len(header.tensors) for header in holding) == len(
@@ -41,12 +47,9 @@ def uneven(case: Case) -> Iterator[Finding]:
         case.explained(map(case.ours, lacking))
 
 
-def surplus(case: Case) -> Iterator[Finding]:
+def _surplus(case: Case, found: Devices) -> Iterator[Finding]:
     """More files than the matrices are cut over, as when one of another checkpoint was left behind."""
     inventory = case.inventory
-    if not inventory.shares or not inventory.headers:
-        return
-    found = devices(case)
     if not found.surplus:
         return
     names = {name for file in found.surplus for name in inventory.headers[file].tensors}
@@ -64,12 +67,9 @@ def surplus(case: Case) -> Iterator[Finding]:
     case.explained([*_fitting(case, found.count, found.files), *map(case.ours, names - kept)])
 
 
-def absent(case: Case) -> Iterator[Finding]:
+def _absent(case: Case, found: Devices) -> Iterator[Finding]:
     """Most matrices are too short by the same share: that many devices' files are not there."""
     inventory = case.inventory
-    if not inventory.shares or not inventory.headers:
-        return
-    found = devices(case)
     names = [name for name in _fitting(case, found.count, found.files) if name in case.mismatched]
     case.explained(names)
     there = len(inventory.headers) + len(inventory.unread)
@@ -103,12 +103,8 @@ def _fitting(case: Case, count: int, files: tuple[str, ...]) -> list[str]:
     ]
 
 
-def unlike(case: Case) -> Iterator[Finding]:
+def _unlike(case: Case, found: Devices) -> Iterator[Finding]:
     """Shares that are none: whole, cut the other way, or not as large as another device's."""
-    inventory = case.inventory
-    if not inventory.shares or len(inventory.headers) < 2:
-        return
-    found = devices(case)
     groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     parts = pieces(case, found.files)
     for name, held in parts.items():
