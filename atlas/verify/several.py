@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from atlas.errors import AtlasError, Refusal, UsageError
 from atlas.files import read_text
@@ -28,24 +29,60 @@ def outcomes(
     if at_once == 1:
         yield from ((i, _one(repo, check)) for i, repo in enumerate(repos))
         return
-    with ThreadPoolExecutor(at_once) as workers:
-        asked: dict[Future[Outcome], int] = {
-            workers.submit(_one, repo, check): i for i, repo in enumerate(repos)
-        }
+    waiting: SimpleQueue[tuple[int, str]] = SimpleQueue()
+    done: SimpleQueue[tuple[int, Outcome | BaseException]] = SimpleQueue()
+    for asked in enumerate(repos):
+        waiting.put(asked)
+    # Daemons: on Ctrl-C the process ends without waiting for what the Hub has yet to answer.
+    for _ in range(min(at_once, len(repos))):
+        threading.Thread(target=_work, args=(waiting, done, check), name="atlas-verify", daemon=True).start()
+    try:
+        for _ in repos:
+            i, outcome = done.get()
+            if isinstance(outcome, BaseException):
+                raise outcome
+            yield i, outcome
+    finally:
+        _drain(waiting)
+
+
+def _work(
+    waiting: SimpleQueue[tuple[int, str]],
+    done: SimpleQueue[tuple[int, Outcome | BaseException]],
+    check: Callable[[str], Verification],
+) -> None:
+    while True:
         try:
-            for done in as_completed(asked):
-                yield asked[done], done.result()
-        finally:
-            for future in asked:
-                future.cancel()
+            i, repo = waiting.get_nowait()
+        except Empty:
+            return
+        try:
+            done.put((i, _one(repo, check)))
+        except BaseException as error:  # none of a repository's, but whoever waits must hear of it
+            done.put((i, error))
+
+
+def _drain(waiting: SimpleQueue[tuple[int, str]]) -> None:
+    """Take back what nobody has begun."""
+    while True:
+        try:
+            waiting.get_nowait()
+        except Empty:
+            return
 
 
 def _one(repo: str, check: Callable[[str], Verification]) -> Outcome:
+    """What became of one repository; whatever goes wrong is its own, and the others' results stay."""
     try:
         return check(repo)
     except AtlasError as error:
-        refusal = Refusal(error.code, error.message, error.hint)
-        return Failed(Source("hub", repo, None, repo), refusal, error.exit_code)
+        refusal, exit_code = Refusal(error.code, error.message, error.hint), error.exit_code
+    except MemoryError:
+        refusal, exit_code = Refusal("memory", "out of memory", ""), 2
+    except Exception as error:
+        hint = "this is a fault of the atlas: verify this one alone with --debug and report it"
+        refusal, exit_code = Refusal("internal", f"{type(error).__name__}: {error}", hint), 2
+    return Failed(Source("hub", repo, None, repo), refusal, exit_code)
 
 
 def listed(path: Path) -> list[str]:
@@ -54,7 +91,8 @@ def listed(path: Path) -> list[str]:
     Raises:
         UsageError: it cannot be read, or lists none.
     """
-    lines = read_text(path, "--repos-from").splitlines()
+    # Editors on Windows put a byte order mark first.
+    lines = read_text(path, "--repos-from").removeprefix("\ufeff").splitlines()
     repos = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not repos:
         raise UsageError(

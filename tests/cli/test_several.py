@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from atlas.verify import several
+from atlas.verify.result import Failed
 from tests.hub.fake_hub import FakeHub, File
 from tests.verify.checkpoints import CONFIG, dump, hub, save
 
@@ -226,3 +228,35 @@ def test_texts_that_never_end_are_refused(tmp_path: Path) -> None:
         pytest.skip("there is no /dev/zero here")
     ran = run("verify", "--repos-from", "/dev/zero")
     assert (ran.code, "no such text" in ran.err) == (2, True)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
+    (tmp_path / "repos.txt").write_text("tiny/good\ntiny/broken\n", encoding="utf-8-sig")
+    assert several.listed(tmp_path / "repos.txt") == ["tiny/good", "tiny/broken"]
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_a_fault_of_ours_in_one_repository_leaves_the_others_their_results(at_once: int) -> None:
+    def check(repo: str) -> Any:
+        if repo == "b":
+            raise ValueError("unheard of")
+        return repo
+
+    found = dict(several.outcomes(["a", "b", "c"], check, at_once=at_once))
+    assert (found[0], found[2]) == ("a", "c")
+    failed = found[1]
+    assert isinstance(failed, Failed)
+    assert (failed.error.code, failed.error.message, failed.exit_code) == (
+        "internal",
+        "ValueError: unheard of",
+        2,
+    )
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_ctrl_c_is_nobodys_failure(at_once: int) -> None:
+    def check(repo: str) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(several.outcomes(["a", "b"], check, at_once=at_once))

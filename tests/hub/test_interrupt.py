@@ -47,3 +47,47 @@ def test_ctrl_c_ends_at_once(tmp_path: Path, where: str) -> None:
         _, errors = reader.communicate(timeout=20)
         assert time.monotonic() - begin < 1
         assert (reader.returncode, errors) == (130, "")
+
+
+SEVERAL = ["verify", "--repo", "tiny/one", "--repo", "tiny/two", "--json"]
+
+
+def atlas(hub: FakeHub, home: Path, *arguments: str) -> subprocess.Popen[str]:
+    """The command line as a process of its own, which talks to this Hub."""
+    env = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "atlas", *arguments],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ends_within_a_second(reader: subprocess.Popen[str], hub: FakeHub, where: str, many: int = 1) -> None:
+    """Ctrl-C, once the Hub has been asked for it so often: exit 130 and not a word."""
+    deadline = time.monotonic() + 20
+    while hub.count(where) < many and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    reader.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    try:
+        out, errors = reader.communicate(timeout=20)
+    finally:
+        reader.kill()
+    assert time.monotonic() - begin < 1
+    assert (reader.returncode, out) == (130, "")
+    assert "error" not in errors.lower()
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("fault", ["stall", 503])
+def test_ctrl_c_ends_several_repositories_at_once(tmp_path: Path, fault: str | int) -> None:
+    """Whether they wait for an answer, or for the moment that a server asked for."""
+    with FakeHub() as hub:
+        hub.wait = "20"
+        hub.add("tiny/one", sharded(2))
+        hub.add("tiny/two", sharded(2))
+        hub.faults["api"] = [fault] * 8
+        ends_within_a_second(atlas(hub, tmp_path, *SEVERAL), hub, "/api/models/tiny", 2)
