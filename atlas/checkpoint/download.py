@@ -1,7 +1,16 @@
-"""Fetching a checkpoint into the local Hub cache, by huggingface_hub and with its progress bars."""
+"""Fetching a checkpoint into the local Hub cache, by huggingface_hub and with its progress bars.
+
+It is done in another thread: huggingface_hub waits for its own threads where it is interrupted, to the end of the files
+that are under way. Ctrl-C reaches who waits for the thread here, and `atlas.cli` then sweeps up and ends the process
+without waiting. Whole files stay in the cache, and another download goes on from there.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import suppress
+from functools import partial
 from glob import escape
 from pathlib import Path
 
@@ -9,12 +18,16 @@ from atlas.checkpoint import contents, index
 from atlas.checkpoint.hub import Refusals, offline
 from atlas.checkpoint.remote import Repository
 from atlas.checkpoint.snapshot import complete
+from atlas.checkpoint.workers import submit
 from atlas.errors import CheckpointError
 from atlas.version import __version__
 
+# huggingface_hub 2 names them for one download alone, so that no other can go on with them.
+_PARTIAL = re.compile(r".*\.[0-9a-f]{8}\.incomplete")
+
 
 def download(repo: str, revision: str | None = None, *, progress: bool = True) -> Path:
-    """The folder of the snapshot, fetched as far as it was not there, and taken up again where a download broke off.
+    """The folder of the snapshot, of which the files are fetched that are not there yet.
 
     Of the weights only those that are the model, not a second copy of them beside it; of the rest the JSON files.
 
@@ -35,14 +48,27 @@ def download(repo: str, revision: str | None = None, *, progress: bool = True) -
     repository = Repository(repo, revision)
     wanted = [name for name in repository.files() if name.endswith(".json")] + _weights(repository)
     with Refusals(repo):
-        folder = snapshot_download(
-            repo,
-            revision=revision,
-            allow_patterns=[escape(name) for name in wanted],
-            library_name="open-model-atlas",
-            library_version=__version__,
-        )
+        folder = submit(
+            partial(
+                snapshot_download,
+                repo,
+                revision=revision,
+                allow_patterns=[escape(name) for name in wanted],
+                library_name="open-model-atlas",
+                library_version=__version__,
+            )
+        ).result()
     return Path(folder)
+
+
+def sweep() -> None:
+    """Remove the partial files that this process is writing and nobody can use, where the system tells which (Linux)."""
+    with suppress(OSError):
+        for handle in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                path = os.readlink(f"/proc/self/fd/{handle}")
+                if _PARTIAL.fullmatch(path):
+                    os.unlink(path)
 
 
 def _weights(repository: Repository) -> list[str]:

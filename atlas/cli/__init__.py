@@ -62,6 +62,9 @@ COMPLETES = {"_ATLAS_COMPLETE", "_OPEN_MODEL_ATLAS_COMPLETE"}
 """Set by the shell where it asks for completions: then every command is needed."""
 
 
+INTERRUPTED = 130
+"""128 + SIGINT, what a shell sees of a program that Ctrl-C has ended."""
+
 READER_GONE = 141
 """128 + SIGPIPE, what a shell sees of a program whose reader has gone away."""
 
@@ -102,7 +105,12 @@ def main() -> NoReturn:
         console.drop(sys.stdout)
         code = _report(failure, as_json=False)
     except KeyboardInterrupt:
-        code = 130
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        # All is written. An interpreter that ends in order would wait for huggingface_hub's threads: a download's last byte.
+        if downloads := sys.modules.get("atlas.checkpoint.download"):
+            downloads.sweep()
+        os._exit(code)
     gc.freeze()  # what is left need not be gone through once more on the way out
     sys.exit(code)
 
@@ -117,7 +125,7 @@ def _run(arguments: list[str]) -> int:
     except (console.ReaderGoneError, console.OutputError, BrokenPipeError):
         raise
     except (KeyboardInterrupt, typer.Abort):
-        return 130
+        return INTERRUPTED
     except SystemExit:
         if completes:
             raise

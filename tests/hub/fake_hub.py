@@ -330,6 +330,9 @@ class _Handler(BaseHTTPRequestHandler):
         for piece in file.pieces(begin, end):
             self.wfile.write(piece)
             self.asked.sent += len(piece)
+            if fault == "slow":
+                self.wfile.flush()
+                time.sleep(0.01)
 
 
 def _in_lfs(path: str, file: File) -> bool:

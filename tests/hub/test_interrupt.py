@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hub.checkpoints import sharded
-from tests.hub.fake_hub import FakeHub
+from tests.hub.checkpoints import CONFIG, safetensors, sharded
+from tests.hub.fake_hub import FakeHub, File
 
 READ = """
 import sys
@@ -91,3 +92,34 @@ def test_ctrl_c_ends_several_repositories_at_once(tmp_path: Path, fault: str | i
         hub.add("tiny/two", sharded(2))
         hub.faults["api"] = [fault] * 8
         ends_within_a_second(atlas(hub, tmp_path, *SEVERAL), hub, "/api/models/tiny", 2)
+
+
+@pytest.mark.parametrize("many", [1, 2])
+def test_ctrl_c_ends_a_download_at_once_and_another_goes_on(tmp_path: Path, many: int) -> None:
+    """At 6 MB/s a file of 50 MB would go on for 6 s."""
+    head, size = safetensors(["a"]), 50 * 10**6
+    repos = ["tiny/one", "tiny/two"][:many]
+    with FakeHub() as hub:
+        for repo in repos:
+            hub.add(repo, {"config.json": CONFIG, "model.safetensors": File(head, size)})
+        hub.faults["cdn/model.safetensors"] = ["slow"] * 4
+        asked = [word for repo in repos for word in ("--repo", repo)]
+        atlas_downloads = atlas(hub, tmp_path, "verify", *asked, "--download", "--json")
+        deadline = time.monotonic() + 20
+        while _sent(hub) < 12 * 10**6 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        ends_within_a_second(atlas_downloads, hub, "/cdn/", many)
+        assert _sent(hub) < size
+        if sys.platform == "linux":
+            unique = "*.[0-9a-f]" + 7 * "[0-9a-f]" + ".incomplete"
+            assert list(tmp_path.rglob("config.json"))
+            assert not list(tmp_path.rglob(unique))
+        hub.faults.clear()
+        again = atlas(hub, tmp_path, "verify", "--repo", repos[0], "--download", "--json")
+        out, _ = again.communicate(timeout=60)
+        assert json.loads(out)["source"]["kind"] == "cache"
+
+
+def _sent(hub: FakeHub) -> int:
+    """Of the one file of which most has been sent."""
+    return max((asked.sent for asked in hub.asked if "/cdn/" in asked.path), default=0)
