@@ -120,9 +120,13 @@ def examine_file(path: str | os.PathLike[str]) -> Examined:
 
 
 def bytes_needed(prefix: bytes, file_bytes: int) -> int:
-    """How many bytes from its start `examine` needs of a file, once the first eight are known."""
+    """How many bytes from its start `examine` needs of a file, once the first eight are known, or better nine.
+
+    Where the ninth shows that no header follows, what the file is instead shows in its first kilobyte.
+    """
     stop = LENGTH_BYTES + int.from_bytes(prefix[:LENGTH_BYTES], "little")
-    if stop > min(file_bytes, LENGTH_BYTES + MAX_HEADER_BYTES):
+    no_header = prefix[LENGTH_BYTES : LENGTH_BYTES + 1] not in (b"", b"{")
+    if no_header or stop > min(file_bytes, LENGTH_BYTES + MAX_HEADER_BYTES):
         return min(file_bytes, _SIGNATURE_BYTES)
     return stop
 

@@ -33,6 +33,7 @@ ODD = {
     "page.safetensors": b"<!DOCTYPE html><title>Sign in</title>",
     "pointer.safetensors": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 4976698672\n",
     "promises.safetensors": (2**40).to_bytes(8, "little") + b"{}",
+    "no_object.safetensors": (90_000).to_bytes(8, "little") + b"[" + bytes(100_000),
     "sound.safetensors": safetensors(["a", "b"]),
     "three.safetensors": b"abc",
     "trailing.safetensors": safetensors(["a"]) + b"and more",
@@ -47,6 +48,15 @@ def test_the_hub_gives_what_a_folder_gives(hub: FakeHub, tmp_path: Path) -> None
     assert there.files() == here.files()
     assert there.text("config.json") == here.text("config.json")
     assert examined(there, *ODD) == examined(here, *ODD)
+
+
+def test_what_the_first_bytes_show_to_be_no_header_is_not_fetched(hub: FakeHub) -> None:
+    """Whatever length stands before it."""
+    no_header = File((90_000_000).to_bytes(8, "little") + b"[" + bytes(50_000), 10**9)
+    hub.add("tiny/odd", {"config.json": CONFIG, "model.safetensors": no_header})
+    ((_, found),) = open_repository("tiny/odd").examine(["model.safetensors"])
+    assert "the header is not a JSON object" in found.faults[0].message
+    assert sum(asked.sent for asked in hub.asked) < 100_000
 
 
 def test_kind_commit_and_hashes(hub: FakeHub) -> None:
