@@ -7,6 +7,7 @@ connection.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
@@ -15,6 +16,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from atlas.errors import HubError
+
+# A date may stand in its place, or anything.
+_SECONDS = re.compile(r"[0-9]{1,9}")
 
 
 def config_file(repo: str) -> Path:
@@ -70,10 +74,10 @@ def endpoint() -> str:
 def seconds_asked(headers: Mapping[str, str]) -> int | None:
     """How long a server asks to be left alone: `Retry-After: 5`, or the Hub's `ratelimit: "resolvers";r=0;t=5`."""
     after, limit = headers.get("retry-after", "").strip(), headers.get("ratelimit", "")
-    if after.isdigit():
+    if _SECONDS.fullmatch(after):
         return int(after)
     fields = dict(field.strip().partition("=")[::2] for field in limit.split(";"))
-    return int(fields["t"]) if fields.get("r") == "0" and fields.get("t", "").isdigit() else None
+    return int(fields["t"]) if fields.get("r") == "0" and _SECONDS.fullmatch(fields.get("t", "")) else None
 
 
 class Refusals:
@@ -120,8 +124,11 @@ def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
             message, code = f"{repo!r} is no Hub id; expected owner/name", "not_found"
         case errors.HfHubHTTPError():
             return _refused(what, error)
-        case UnicodeEncodeError():
+        case UnicodeEncodeError(encoding="ascii"):  # of a request's head
             message, code, hint = "the token has characters that no token has", "token", "check HF_TOKEN"
+        case UnicodeEncodeError():  # of its address
+            message, code = f"{what}: the revision has characters that none has", "not_found"
+            hint = "give a branch, a tag or a commit"
         case _ if isinstance(error, http().HTTPError):
             return _unreachable(what, error)
         case RuntimeError() if "client has been closed" in str(error):

@@ -1,45 +1,34 @@
 """Files of one repository at one commit, read over HTTP: small ones whole, of weights the first bytes.
 
-The session is huggingface_hub's, and with it proxies, certificates, offline mode and connections kept alive; it follows
-redirects and drops the token where they lead to another host. What a range reply promises is checked here, because a
+What a range reply promises is checked here, because a
 server that is wrong about it would have us download the weights, or judge the bytes of another place.
 """
 
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
 from atlas.checkpoint.header import bytes_needed
 from atlas.checkpoint.hub import Refusals
 from atlas.checkpoint.patience import patiently
+from atlas.checkpoint.wire import Wire, body
 from atlas.errors import HubError
-from atlas.version import __version__
 
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
+_LENGTH = re.compile(r"[0-9]{1,19}")
 
 
 class Reader:
-    """Reads files, and counts what that took; several threads may use it.
+    """Reads files; several threads may use it."""
 
-    Attributes:
-        requests: sent, redirects and repeated ones included.
-        bytes_read: of bodies, as they came over the wire.
-    """
-
-    def __init__(self, repo: str, commit: str) -> None:
-        from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
-
+    def __init__(self, repo: str, commit: str, wire: Wire) -> None:
         self.repo = repo
         self.commit = commit
-        self.requests = 0
-        self.bytes_read = 0
-        self._counting = threading.Lock()
-        self._headers = build_hf_headers(library_name="open-model-atlas", library_version=__version__)
+        self._wire = wire
 
     def whole(self, name: str, file_bytes: int) -> bytes:
         """A small file.
@@ -88,45 +77,23 @@ class Reader:
                 )
             return _exactly(end - begin, response.iter_raw(), where)
 
-    @contextmanager
-    def _reply(self, name: str, headers: dict[str, str] | None = None) -> Iterator[Any]:
-        """The response to one request, its body still to be read; left early, the connection is closed."""
-        from huggingface_hub import constants, get_session, hf_hub_url
-        from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
+    def _reply(self, name: str, headers: dict[str, str] | None = None) -> AbstractContextManager[Any]:
+        from huggingface_hub import hf_hub_url
 
-        url = hf_hub_url(self.repo, name, revision=self.commit)
-        requests, bytes_read = 1, 0
-        try:
-            with get_session().stream(
-                "GET", url, headers=self._headers | (headers or {}), timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT
-            ) as response:
-                requests += len(response.history)
-                try:
-                    hf_raise_for_status(response)
-                    yield response
-                finally:
-                    bytes_read = response.num_bytes_downloaded
-        finally:
-            with self._counting:
-                self.requests += requests
-                self.bytes_read += bytes_read
+        return self._wire.reply(hf_hub_url(self.repo, name, revision=self.commit), headers)
 
 
 def _exactly(wanted: int, pieces: Iterable[bytes], where: str) -> bytes:
     """The pieces together, which must come to so many bytes; of more, no more is read than shows it.
 
     Raises:
-        HubError: they do not.
+        HubError: they do not, or not in a reasonable time.
     """
-    data = bytearray()
-    for piece in pieces:
-        data += piece
-        if len(data) > wanted:
-            break
+    data = body(pieces, wanted, where)
     if len(data) != wanted:
         came = "more" if len(data) > wanted else f"{len(data):,}"
         raise HubError(f"{where}: {wanted:,} bytes were expected, {came} came", code="transfer")
-    return bytes(data)
+    return data
 
 
 def _size_stated(response: Any, begin: int, end: int, where: str) -> int:
@@ -150,12 +117,13 @@ def _size_stated(response: Any, begin: int, end: int, where: str) -> int:
                 code="transfer",
             )
         return int(span[3])
-    length = response.headers.get("content-length", "")
-    if begin == 0 and length.isdigit() and int(length) == end:
+    stated = response.headers.get("content-length", "")
+    length = int(stated) if _LENGTH.fullmatch(stated) else None
+    if begin == 0 and length == end:
         return end  # the whole file was asked for
     raise HubError(
         f"{where}: the server ignores ranges and would send the whole file"
-        f"{f', {int(length):,} bytes' if length.isdigit() else ''}; stopped before its first byte",
+        f"{f', {length:,} bytes' if length is not None else ''}; stopped before its first byte",
         hint="`--download` fetches the files, then verifies them",
         code="transfer",
     )

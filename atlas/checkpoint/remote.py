@@ -13,14 +13,13 @@ from functools import partial
 
 from atlas.checkpoint import contents
 from atlas.checkpoint.header import Examined, Fault, examine
-from atlas.checkpoint.hub import Refusals, endpoint
-from atlas.checkpoint.patience import patiently
+from atlas.checkpoint.listing import listing
 from atlas.checkpoint.ranges import Reader
 from atlas.checkpoint.snapshot import CONFIGS, Snapshot, complete
 from atlas.checkpoint.store import MOST_TEXT_BYTES
+from atlas.checkpoint.wire import Wire
 from atlas.checkpoint.workers import submit
 from atlas.errors import CheckpointError, HubError
-from atlas.version import __version__
 
 # A new connection carries ten segments in its first round trip and twenty in its second (RFC 6928), 43,000 bytes. Of the
 # thousand most used models on the Hub, 82 % had a header of under 25 kB, 97 % of under 100 kB (huggingface_hub's pull
@@ -51,8 +50,11 @@ class Repository:
 
     def __init__(self, repo: str, revision: str | None = None) -> None:
         self.location = repo
-        self.revision, self._sizes, self._hashes = _listing(repo, revision)
-        self._reader = Reader(repo, self.revision)
+        self._wire = Wire()
+        found = listing(repo, revision, self._wire)
+        self._listing_bytes = self._wire.bytes_read
+        self.revision, self._sizes, self._hashes = found.commit, found.sizes, found.hashes
+        self._reader = Reader(repo, self.revision, self._wire)
         self._model = contents.series(contents.weights(self._sizes)).files
         self._first_bytes = _first_bytes(self._sizes, self._model)
         self._texts: dict[str, Future[bytes]] = {}
@@ -60,13 +62,13 @@ class Repository:
 
     @property
     def requests(self) -> int:
-        """Requests sent so far, of them one for the listing."""
-        return 1 + self._reader.requests
+        """Requests sent so far, those for the listing among them."""
+        return self._wire.requests
 
     @property
     def bytes_read(self) -> int:
         """Bytes of files read so far, the listing not among them."""
-        return self._reader.bytes_read
+        return self._wire.bytes_read - self._listing_bytes
 
     def files(self) -> Mapping[str, int]:
         return self._sizes
@@ -145,35 +147,3 @@ def _first_bytes(sizes: Mapping[str, int], model: Collection[str]) -> dict[str, 
     total = sum(sizes[name] for name in model)
     shares = {name: 2 * sizes[listed] * sizes[name] // max(total, 1) for name in model}
     return {name: min(max(share, _LEAST_FIRST_BYTES), _MOST_FIRST_BYTES) for name, share in shares.items()}
-
-
-def _listing(repo: str, revision: str | None) -> tuple[str, dict[str, int], dict[str, str]]:
-    """A revision's commit, its files with their sizes, and the SHA-256 of those in LFS, in one request."""
-    from huggingface_hub import HfApi, constants
-
-    api = HfApi(library_name="open-model-atlas", library_version=__version__)
-    ask = partial(
-        api.model_info,
-        repo,
-        revision=revision,
-        files_metadata=True,
-        timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
-    )
-    try:
-        with Refusals(repo):
-            info = patiently(ask)
-        files = [file for file in info.siblings or () if "/" not in file.rfilename]
-        sizes = {file.rfilename: file.size for file in files if file.size is not None}
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise _no_listing(repo) from None
-    if info.sha is None or len(sizes) < len(files):
-        raise _no_listing(repo)
-    return info.sha, sizes, {file.rfilename: file.lfs.sha256 for file in files if file.lfs}
-
-
-def _no_listing(repo: str) -> HubError:
-    return HubError(
-        f"{repo}: what {endpoint()} answered is no listing with a commit and the files' sizes",
-        hint="check HF_ENDPOINT; `--download` may still work",
-        code="listing",
-    )

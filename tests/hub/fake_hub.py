@@ -84,8 +84,9 @@ class FakeHub:
     Attributes:
         latency, handshake: seconds before every answer, and before a new connection is read from.
         redirects: files lie behind redirects, as they do on the Hub.
-        wait: what a 429 asks for in its Retry-After, if anything.
+        wait, wait_header: what a 429 asks for in its Retry-After, or another header, if anything.
         known: tokens that the Hub knows; any, where None.
+        listing: what is answered in place of every listing, if anything.
     """
 
     def __init__(self, *, latency: float = 0.0, handshake: float = 0.0, redirects: bool = True) -> None:
@@ -93,7 +94,9 @@ class FakeHub:
         self.handshake = handshake
         self.redirects = redirects
         self.wait: str | None = "0"
+        self.wait_header = "Retry-After"
         self.known: set[str] | None = None
+        self.listing: bytes | None = None
         self.repos: dict[str, Repo] = {}
         self.faults: dict[str, Iterable[str | int]] = {}
         self.asked: list[Asked] = []
@@ -222,6 +225,9 @@ class _Handler(BaseHTTPRequestHandler):
         return self.file(name, commit, path[0], repo.commits[commit][path[0]], fault)
 
     def list(self, name: str, repo: Repo, commit: str, *, tree: bool) -> None:
+        stated = self.server.hub.listing
+        if stated is not None:
+            return self.send(200, {"Content-Type": "application/json"}, File(stated), 0, len(stated))
         entries = []
         for path, file in sorted(repo.commits[commit].items()):
             entry: dict[str, Any] = {"size": file.size}
@@ -275,7 +281,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Whether the answer is the fault itself."""
         hub = self.server.hub
         if isinstance(fault, int):
-            self.refuse(fault, "", "", {"Retry-After": hub.wait} if hub.wait is not None else {})
+            self.refuse(fault, "", "", {hub.wait_header: hub.wait} if hub.wait is not None else {})
         elif fault == "rate limit":
             self.refuse(429, "", "", {"RateLimit": '"resolvers";r=0;t=241'})
         elif fault == "reset":
@@ -288,6 +294,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif fault == "circle":
             self.send(302, {"Location": self.path})
+        elif fault == "moved":
+            self.send(307, {"Location": self.path})
+        elif fault == "drip":
+            self.send(200, {"Content-Length": "1000"})
+            for _ in range(1000):
+                self.wfile.write(b" ")
+                self.wfile.flush()
+                time.sleep(0.02)
         elif fault == "list":
             self.json([])
         elif fault == "web page":

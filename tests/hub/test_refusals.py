@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from itertools import repeat
@@ -11,7 +12,7 @@ import pytest
 from huggingface_hub import constants
 
 from atlas.checkpoint import hub as hub_module
-from atlas.checkpoint import patience
+from atlas.checkpoint import patience, wire
 from atlas.checkpoint.download import download
 from atlas.checkpoint.remote import open_repository
 from atlas.errors import HubError
@@ -167,6 +168,18 @@ def test_a_server_may_ask_for_a_moment(hub: FakeHub) -> None:
     assert time.monotonic() - begin >= 1
 
 
+@pytest.mark.parametrize("header", ["Retry-After", "RateLimit"])
+@pytest.mark.parametrize("number", ["²", "9" * 5000, "-1", "1.5", ""])
+def test_a_moment_that_is_no_number(hub: FakeHub, header: str, number: str) -> None:
+    hub.add("tiny/ok", ONE)
+    stated = number if header == "Retry-After" else f'"resolvers";r=0;t={number}'
+    hub.faults["config.json"] = repeat(429)
+    hub.wait = stated
+    hub.wait_header = header
+    error = refused("tiny/ok")
+    assert (error.code, "try again later" in error.hint) == ("rate_limit", True)
+
+
 @pytest.mark.parametrize("way", ["retry-after", "ratelimit"])
 def test_but_not_for_minutes(hub: FakeHub, way: str) -> None:
     hub.add("tiny/ok", ONE)
@@ -234,6 +247,68 @@ def test_another_server_than_a_hub(hub: FakeHub, fault: str) -> None:
     error = refused("tiny/ok")
     assert error.code == "listing"
     assert "HF_ENDPOINT" in error.hint
+
+
+def listed(**changes: Any) -> bytes:
+    """A listing of one file in LFS, its own keys or its file's changed."""
+    file = {"rfilename": "model.safetensors", "size": 21408, "lfs": {"sha256": "0" * 64}}
+    file |= {key: value for key, value in changes.items() if key in file}
+    top = {"id": "tiny/ok", "sha": "1" * 40, "siblings": [file]}
+    return json.dumps(top | {key: value for key, value in changes.items() if key in top}).encode()
+
+
+@pytest.mark.parametrize(
+    ("listing", "said"),
+    [
+        (listed(size="21408"), "no size that is a whole number"),
+        (listed(size=21408.0), "no size that is a whole number"),
+        (listed(size=True), "no size that is a whole number"),
+        (listed(size=-1), "no size that is a whole number"),
+        (listed(size=None), "no size that is a whole number"),
+        (listed(sha=5), "no commit"),
+        (listed(sha=None), "no commit"),
+        (listed(lfs={"sha256": 5}), "no SHA-256"),
+        (listed(lfs={"sha256": "aa"}), "no SHA-256"),
+        (listed(lfs=[1]), "no SHA-256"),
+        (listed(rfilename=5), "no name"),
+        (listed(rfilename="half \ud800.safetensors"), "no name"),
+        (listed(siblings=None), "no list of files"),
+        (listed(siblings=[5]), "no name"),
+        (listed(siblings=json.loads(listed())["siblings"] * 2), "twice"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"sha": ' + b"1" * 5000 + b"}", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"", "not JSON"),
+    ],
+)
+def test_a_listing_that_is_none(hub: FakeHub, listing: bytes, said: str) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.listing = listing
+    for ask in (read, lambda repo, _: download(repo)):
+        error = refused("tiny/ok", ask=ask)
+        assert error.code == "listing"
+        assert said in error.message
+        assert "--download" not in error.hint
+
+
+def test_a_revision_that_is_no_text(hub: FakeHub) -> None:
+    hub.add("tiny/ok", ONE)
+    assert refused("tiny/ok", "half \udcff").code == "not_found"
+
+
+@pytest.mark.parametrize("where", ["api", "config.json", "cdn/model.safetensors"])
+def test_a_server_that_drips_is_given_up(hub: FakeHub, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """It sends on for 20 s; the time allowed is made short here."""
+    monkeypatch.setattr(wire, "GRACE", 0.3)
+    hub.redirects = where.startswith("cdn/")
+    config = File(b"{" + b" " * 999)
+    hub.add("tiny/ok", {"config.json": config, "model.safetensors": File(b"", 1000)})
+    hub.faults[where] = repeat("drip")
+    begin = time.monotonic()
+    error = refused("tiny/ok")
+    assert time.monotonic() - begin < 5
+    assert error.code == "network"
+    assert "sends too slowly" in error.message
 
 
 def test_a_page_in_place_of_weights(hub: FakeHub) -> None:

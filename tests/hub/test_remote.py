@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.checkpoint import workers
+from atlas.checkpoint import patience, workers
 from atlas.checkpoint.remote import Repository, open_repository
 from atlas.checkpoint.store import Folder, Store
 from atlas.errors import CheckpointError
@@ -122,6 +122,18 @@ def test_a_range_for_each_shard_and_no_more_than_was_asked_for(hub: FakeHub) -> 
     assert len(ranges) == 7
     assert all(asked.sent == 4096 for asked in ranges)
     assert store.bytes_read == sum(asked.sent for asked in hub.asked[1:])
+
+
+def test_a_listing_asked_for_again_counts_again(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "WAITS", (0.01, 0.01, 0.01))
+    hub.add("tiny/ok", ONE)
+    hub.faults["api"] = [503, "moved"]
+    store = open_repository("tiny/ok")
+    store.text("config.json")
+    examined(store, "model.safetensors")
+    # Three for the listing, two each for the files.
+    assert store.requests == len(hub.asked) == 7
+    assert store.bytes_read == len(CONFIG) + len(ONE["model.safetensors"])
 
 
 def test_a_header_longer_than_foreseen_takes_a_second_range(hub: FakeHub) -> None:
