@@ -15,6 +15,7 @@ from glob import escape
 from pathlib import Path
 
 from atlas.checkpoint import contents, index
+from atlas.checkpoint.client import ready
 from atlas.checkpoint.hub import Refusals, offline
 from atlas.checkpoint.remote import Repository
 from atlas.checkpoint.snapshot import complete
@@ -37,6 +38,7 @@ def download(repo: str, revision: str | None = None, *, progress: bool = True) -
     Raises:
         HubError: access is refused, the Hub cannot be reached, or the download broke off.
     """
+    ready()
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]
 

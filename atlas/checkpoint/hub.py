@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from atlas.checkpoint.client import ready
 from atlas.errors import HubError
 
 # A date may stand in its place, or anything.
@@ -36,6 +37,7 @@ def file(repo: str, path: str, *, revision: str | None = None) -> Path:
     Raises:
         HubError: as `config_file`.
     """
+    ready()
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
 
     from atlas.checkpoint.patience import patiently

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from atlas.checkpoint import adapter, contents, index
+from atlas.checkpoint.client import ready
 from atlas.checkpoint.hub import Refusals, offline
 from atlas.checkpoint.store import Folder
 from atlas.errors import CheckpointError, HubError
@@ -71,6 +72,7 @@ def cached(repo: str, revision: str | None = None) -> Snapshot | None:
     Raises:
         HubError: that is no repository's name.
     """
+    ready()
     from huggingface_hub import try_to_load_from_cache
 
     with Refusals(repo):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from atlas.checkpoint.client import ready
 from atlas.checkpoint.hub import http
 from atlas.errors import HubError
 from atlas.version import __version__
@@ -33,6 +34,7 @@ class Wire:
     """
 
     def __init__(self) -> None:
+        ready()
         from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
         self.requests = 0

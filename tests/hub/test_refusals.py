@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from atlas.checkpoint import patience, wire
 from atlas.checkpoint.download import download
 from atlas.checkpoint.remote import open_repository
 from atlas.errors import HubError
+from tests.cli.conftest import run
 from tests.hub.checkpoints import CONFIG, ONE, safetensors, shard, sharded
 from tests.hub.fake_hub import FakeHub, File
 
@@ -309,6 +311,32 @@ def test_a_server_that_drips_is_given_up(hub: FakeHub, monkeypatch: pytest.Monke
     assert time.monotonic() - begin < 5
     assert error.code == "network"
     assert "sends too slowly" in error.message
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("HF_ENDPOINT", "http://[::1", 'HF_ENDPOINT is "http://[::1": its host or its port cannot be read'),
+        ("HF_ENDPOINT", "http://127.0.0.1:99999", "its host or its port cannot be read"),
+        ("HF_ENDPOINT", "http://me:secret/word@example.org", 'HF_ENDPOINT is "example.org": its host or'),
+        ("HF_ENDPOINT", "huggingface.co", "it does not begin with https://"),
+        ("HF_ENDPOINT", "https://", "it names no host"),
+        ("HF_ENDPOINT", "", "it does not begin with https://"),
+        ("HF_HUB_DOWNLOAD_TIMEOUT", "soon", "a setting of huggingface_hub in the environment cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("more", [["--repo", "c/d"], ["--download"]])
+def test_settings_that_cannot_be_read(
+    tmp_path: Path, setting: str, value: str, said: str, more: list[str]
+) -> None:
+    """huggingface_hub reads them as it is imported: a process for each."""
+    settings = {setting: value, "HF_HOME": str(tmp_path)}
+    ran = run("verify", "--repo", "a/b", *more, "--json", **settings)
+    assert (ran.code, ran.err) == (2, "")
+    error = ran.json["checkpoints"][0]["error"] if "c/d" in more else ran.json["error"]
+    assert error["code"] == "settings"
+    assert said in error["message"]
+    assert "secret" not in ran.out
 
 
 def test_a_page_in_place_of_weights(hub: FakeHub) -> None:
