@@ -136,6 +136,9 @@ def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
         case RuntimeError() if "client has been closed" in str(error):
             # huggingface_hub 1, where a connection failed, closes its session and goes on with it.
             return _unreachable(what, error)
+        case errors.FileMetadataError():
+            message = f"{what}: the server's answer lacks what a Hub states of a file: its commit, its ETag or its length"
+            code, hint = "transfer", "a proxy or a mirror in between may be at fault: check HF_ENDPOINT"
         case OSError():
             problem = f"{error.strerror or type(error).__name__}: {error.filename}"
             message, code = f"{what}: the local Hub cache failed: {problem}", "cache"
@@ -180,6 +183,19 @@ def _refused(what: str, error: Any) -> HubError:
             hint=f"{again}; with a token (HF_TOKEN) the limit is higher",
             code="rate_limit",
         )
+    if status in (404, 410):
+        return HubError(
+            f"{what} was not found ({status}), and the server does not say what of it",
+            hint="check the spelling, and HF_ENDPOINT",
+            code="not_found",
+        )
+    if status is not None and 400 <= status < 500 and status != 408:
+        reason = " for legal reasons" if status == 451 else ""
+        return HubError(
+            f"{what}: the server refuses to give it{reason} ({status})",
+            hint="" if reason else "a proxy or a mirror in between may be at fault: check HF_ENDPOINT",
+            code="forbidden" if reason else "refused",
+        )
     return HubError(
         f"{what}: the Hub answered {status or 'with an error'}{_notes(error)}",
         hint="try again later",
@@ -194,11 +210,29 @@ def _unreachable(what: str, error: Exception) -> HubError:
             hint="unset it to ask the Hub",
             code="offline",
         )
+    other = _other_host(error)
+    if other:
+        return HubError(
+            f"{what}: {endpoint()} sends on to {other}, which could not be reached: {_reason(error)}{_notes(error)}",
+            hint="check the network: a firewall must let that host through too",
+            code="network",
+        )
     return HubError(
         f"{what}: the Hub could not be reached ({endpoint()}): {_reason(error)}{_notes(error)}",
         hint="check the network, or HF_ENDPOINT",
         code="network",
     )
+
+
+def _other_host(error: Exception) -> str:
+    """The host, with its scheme and port, that did not answer, where a redirect led to another than the Hub's."""
+    try:
+        url = error.request.url  # type: ignore[attr-defined]
+        asked = urlsplit(f"{url.scheme}://{url.netloc.decode('ascii')}")
+    except (AttributeError, RuntimeError, ValueError):  # sent by no request, which httpx says in this way
+        return ""
+    hub = urlsplit(endpoint())
+    return "" if (asked.hostname, asked.port) == (hub.hostname, hub.port) else asked.geturl()
 
 
 def _reason(error: Exception) -> str:

@@ -86,6 +86,7 @@ class FakeHub:
         redirects: files lie behind redirects, as they do on the Hub.
         wait, wait_header: what a 429 asks for in its Retry-After, or another header, if anything.
         known: tokens that the Hub knows; any, where None.
+        bare: no reply states a commit or an ETag, as those of a plain web server.
         listing: what is answered in place of every listing, if anything.
     """
 
@@ -97,6 +98,7 @@ class FakeHub:
         self.wait_header = "Retry-After"
         self.known: set[str] | None = None
         self.listing: bytes | None = None
+        self.bare = False
         self.repos: dict[str, Repo] = {}
         self.faults: dict[str, Iterable[str | int]] = {}
         self.asked: list[Asked] = []
@@ -249,7 +251,9 @@ class _Handler(BaseHTTPRequestHandler):
     def file(self, name: str, commit: str, path: str, file: File, fault: str | int | None) -> None:
         hub = self.server.hub
         headers = {"X-Repo-Commit": commit, "ETag": f'"{file.oid}"', "Accept-Ranges": "bytes"}
-        if _in_lfs(path, file):
+        if hub.bare:
+            headers = {}
+        if _in_lfs(path, file) and not hub.bare:
             headers |= {"X-Linked-Size": str(file.size), "X-Linked-ETag": f'"{file.sha256}"'}
         if hub.redirects and "/resolve/" in self.path:
             if _in_lfs(path, file):
@@ -296,6 +300,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send(302, {"Location": self.path})
         elif fault == "moved":
             self.send(307, {"Location": self.path})
+        elif fault == "dead":
+            self.send(302, {"Location": "http://127.0.0.1:9/file?signature=secret"})
         elif fault == "drip":
             self.send(200, {"Content-Length": "1000"})
             for _ in range(1000):

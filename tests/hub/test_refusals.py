@@ -200,6 +200,29 @@ def test_what_does_not_pass_is_not_asked_again(hub: FakeHub, status: int) -> Non
     assert hub.count("model.safetensors") == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(400, "refused"), (404, "not_found"), (410, "not_found"), (418, "refused"), (451, "forbidden")],
+)
+@pytest.mark.parametrize("where", ["api", "cdn/model.safetensors"])
+def test_a_refusal_without_a_reason_does_not_pass_with_time(
+    hub: FakeHub, where: str, status: int, code: str
+) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.faults[where] = repeat(status)
+    error = refused("tiny/ok")
+    assert (error.code, f"({status})" in error.message) == (code, True)
+    assert "later" not in error.hint
+
+
+def test_a_redirect_to_a_host_that_does_not_answer(hub: FakeHub) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.faults["model.safetensors"] = repeat("dead")
+    error = refused("tiny/ok")
+    assert error.code == "network"
+    assert f"{hub.url} sends on to http://127.0.0.1:9, which could not be reached" in error.message
+
+
 # ---------------------------------------------------------------- ranges
 
 
@@ -406,3 +429,12 @@ def test_no_room_in_the_cache(hub: FakeHub, cache: Any) -> None:
     cache.write_text("a file where a folder should be")
     hub.add("tiny/ok", ONE)
     assert refused("tiny/ok", ask=lambda repo, _: download(repo)).code == "cache"
+
+
+def test_a_download_from_a_server_that_states_no_commit(hub: FakeHub) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.bare = True
+    for ask in (lambda repo, _: download(repo), lambda repo, _: hub_module.config_file(repo)):
+        error = refused("tiny/ok", ask=ask)
+        assert (error.code, "lacks what a Hub states of a file" in error.message) == ("transfer", True)
+        assert "disk" not in error.hint
