@@ -15,8 +15,8 @@ from glob import escape
 from pathlib import Path
 
 from atlas.checkpoint import contents, index
-from atlas.checkpoint.client import ready
-from atlas.checkpoint.hub import Refusals, offline
+from atlas.checkpoint.client import offline, ready
+from atlas.checkpoint.refusals import Refusals
 from atlas.checkpoint.remote import Repository
 from atlas.checkpoint.snapshot import complete
 from atlas.checkpoint.workers import submit

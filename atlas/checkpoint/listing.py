@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from atlas.checkpoint.hub import Refusals, endpoint
+from atlas.checkpoint.client import endpoint
 from atlas.checkpoint.patience import patiently
+from atlas.checkpoint.refusals import Refusals
 from atlas.checkpoint.wire import Wire, body
 from atlas.errors import HubError
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from atlas.checkpoint.hub import http, seconds_asked
+from atlas.checkpoint.client import http, seconds_asked
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from atlas.checkpoint.header import bytes_needed
-from atlas.checkpoint.hub import Refusals
 from atlas.checkpoint.patience import patiently
+from atlas.checkpoint.refusals import Refusals
 from atlas.checkpoint.wire import Wire, body
 from atlas.errors import HubError
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from atlas.checkpoint import adapter, contents, index
-from atlas.checkpoint.client import ready
-from atlas.checkpoint.hub import Refusals, offline
+from atlas.checkpoint.client import offline, ready
+from atlas.checkpoint.refusals import Refusals
 from atlas.checkpoint.store import Folder
 from atlas.errors import CheckpointError, HubError
 

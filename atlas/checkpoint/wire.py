@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from atlas.checkpoint.client import ready
-from atlas.checkpoint.hub import http
+from atlas.checkpoint.client import http, ready
 from atlas.errors import HubError
 from atlas.version import __version__
 

@@ -345,6 +345,7 @@ def test_a_server_that_drips_is_given_up(hub: FakeHub, monkeypatch: pytest.Monke
         ("HF_ENDPOINT", "huggingface.co", "it does not begin with https://"),
         ("HF_ENDPOINT", "https://", "it names no host"),
         ("HF_ENDPOINT", "", "it does not begin with https://"),
+        ("SSL_CERT_FILE", "/nowhere/ca.pem", "a file that the environment names is not there"),
         ("HF_HUB_DOWNLOAD_TIMEOUT", "soon", "a setting of huggingface_hub in the environment cannot be read"),
     ],
 )
