@@ -103,7 +103,7 @@ def verify(
     library = library_of(specs)
 
     def checked(where: Path | str, told: Told | None = None) -> Verification:
-        store, only = _store(where, revision, download=download)
+        store, only = _store(where, revision, download=download, deep=deep)
         return verified(
             store,
             library,
@@ -151,20 +151,35 @@ def _keep(result: Verification, path: Path) -> bool:
     return True
 
 
-def _store(where: Path | str, revision: str | None, *, download: bool) -> tuple[Store, str | None]:
-    """Where a checkpoint lies, and the one file of it that was asked for."""
+def _store(
+    where: Path | str, revision: str | None, *, download: bool, deep: bool
+) -> tuple[Store, str | None]:
+    """Where a checkpoint lies, and the one file of it that was asked for.
+
+    Raises:
+        UsageError: `deep`, and the data is not on disk.
+    """
     if isinstance(where, Path):
         from atlas.checkpoint import local
 
         return local.at(where)
-    from atlas.checkpoint.remote import open_repository
-
     if download:
         from atlas.checkpoint.download import download as fetch
         from atlas.checkpoint.snapshot import Snapshot
         from atlas.report.progress import bars_are_seen
 
         return Snapshot(fetch(where, revision, progress=bars_are_seen())), None
+    if deep:
+        from atlas.checkpoint.snapshot import complete
+
+        if snapshot := complete(where, revision):
+            return snapshot, None
+        raise UsageError(
+            f"{where}: --deep reads the data, which is on the Hub and not, or not whole, in the local cache",
+            hint="fetch it, with --download",
+        )
+    from atlas.checkpoint.remote import open_repository
+
     return open_repository(where, revision), None
 
 

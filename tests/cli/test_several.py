@@ -73,6 +73,17 @@ def test_download_fetches_then_verifies_and_the_cache_serves_offline(fake: FakeH
     assert run("verify", "--repo", "tiny/broken", HF_HOME=str(tmp_path / "hf"), HF_HUB_OFFLINE="1").code == 2
 
 
+def test_deep_takes_data_on_disk_and_asks_the_hub_for_nothing(fake: FakeHub, tmp_path: Path) -> None:
+    pytest.importorskip("numpy", reason="--deep reads with NumPy")
+    ran = verify(fake, tmp_path, "--repo", "tiny/good", "--deep")
+    assert (ran.code, fake.asked) == (2, [])
+    assert "fetch it, with --download" in ran.err
+    assert verify(fake, tmp_path, "--repo", "tiny/good", "--download").code == 0
+    fake.asked.clear()
+    ran = verify(fake, tmp_path, "--repo", "tiny/good", "--deep", "--json")
+    assert (ran.json["source"]["kind"], ran.json["deep"], fake.asked) == ("cache", True, [])
+
+
 def test_a_receipt_holds_what_was_verified_and_a_page_rests_on_it(fake: FakeHub, tmp_path: Path) -> None:
     receipt = tmp_path / "receipt.json"
     assert verify(fake, tmp_path, "--repo", "tiny/good", "--receipt", str(receipt)).code == 0
