@@ -7,6 +7,7 @@ without waiting. Whole files stay in the cache, and another download goes on fro
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from contextlib import suppress
@@ -20,7 +21,7 @@ from atlas.checkpoint.refusals import Refusals
 from atlas.checkpoint.remote import Repository
 from atlas.checkpoint.snapshot import complete
 from atlas.checkpoint.workers import submit
-from atlas.errors import CheckpointError
+from atlas.errors import CheckpointError, HubError
 from atlas.version import __version__
 
 # huggingface_hub 2 names them for one download alone, so that no other can go on with them.
@@ -49,18 +50,31 @@ def download(repo: str, revision: str | None = None, *, progress: bool = True) -
         return snapshot.path
     repository = Repository(repo, revision)
     wanted = [name for name in repository.files() if name.endswith(".json")] + _weights(repository)
-    with Refusals(repo):
-        folder = submit(
-            partial(
-                snapshot_download,
-                repo,
-                revision=revision,
-                allow_patterns=[escape(name) for name in wanted],
-                library_name="open-model-atlas",
-                library_version=__version__,
-            )
-        ).result()
-    return Path(folder)
+    fetch = partial(
+        snapshot_download,
+        repo,
+        revision=revision,
+        allow_patterns=[escape(name) for name in wanted],
+        library_name="open-model-atlas",
+        library_version=__version__,
+    )
+    # What fails is told here, in one line, and without the signed addresses that it would print.
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    try:
+        with Refusals(repo):
+            return Path(submit(fetch).result())
+    except ValueError as error:
+        raise _not_taken(repo, error) from None
+
+
+def _not_taken(repo: str, error: ValueError) -> HubError:
+    """An answer that huggingface_hub would not or could not take."""
+    if "too large" in str(error):
+        message, hint = "a file is too large for a plain download", "install hf_xet: `pip install hf_xet`"
+    else:
+        message = "huggingface_hub could not make sense of an answer"
+        hint = "a proxy or a mirror in between may be at fault: check HF_ENDPOINT"
+    return HubError(f"{repo}: the download failed: {message}", hint=hint, code="transfer")
 
 
 def sweep() -> None:

@@ -73,6 +73,12 @@ def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
         case FileNotFoundError(filename=None):  # httpx, of certificates
             message = f"{what}: a file that the environment names is not there"
             code, hint = "settings", "check SSL_CERT_FILE and SSL_CERT_DIR"
+        case OSError(errno=None):  # huggingface_hub's own, of a file that is not as long as was stated
+            message = f"{what}: a file came in another length than the Hub states"
+            code, hint = (
+                "transfer",
+                "try again; if it stays, a proxy or a mirror in between is at fault: check HF_ENDPOINT",
+            )
         case OSError():
             problem = f"{error.strerror or type(error).__name__}: {error.filename}"
             message, code = f"{what}: the local Hub cache failed: {problem}", "cache"
@@ -144,15 +150,21 @@ def _unreachable(what: str, error: Exception) -> HubError:
             hint="unset it to ask the Hub",
             code="offline",
         )
-    other = _other_host(error)
-    if other:
+    other, reason = _other_host(error), f"{_reason(error)}{_notes(error)}"
+    if other and type(error).__name__ in ("ConnectError", "ConnectTimeout"):
         return HubError(
-            f"{what}: {endpoint()} sends on to {other}, which could not be reached: {_reason(error)}{_notes(error)}",
+            f"{what}: {endpoint()} sends on to {other}, which could not be reached: {reason}",
             hint="check the network: a firewall must let that host through too",
             code="network",
         )
+    if other:
+        return HubError(
+            f"{what}: {endpoint()} sends on to {other}, and there {reason}",
+            hint="check the network, or try again later",
+            code="network",
+        )
     return HubError(
-        f"{what}: the Hub could not be reached ({endpoint()}): {_reason(error)}{_notes(error)}",
+        f"{what}: the Hub could not be reached ({endpoint()}): {reason}",
         hint="check the network, or HF_ENDPOINT",
         code="network",
     )

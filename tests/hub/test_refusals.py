@@ -439,3 +439,24 @@ def test_a_download_from_a_server_that_states_no_commit(hub: FakeHub) -> None:
         error = refused("tiny/ok", ask=ask)
         assert (error.code, "lacks what a Hub states of a file" in error.message) == ("transfer", True)
         assert "disk" not in error.hint
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"),
+    [
+        ("web page", "transfer", "a file came in another length than the Hub states"),
+        ("too large", "transfer", "a file is too large for a plain download"),
+        (429, "transfer", "huggingface_hub could not make sense of an answer"),
+        ("reset", "network", "and there the connection was reset"),
+    ],
+)
+def test_a_download_that_breaks_off(
+    hub: FakeHub, caplog: pytest.LogCaptureFixture, fault: str | int, code: str, said: str
+) -> None:
+    size = 60 * 10**9 if fault == "too large" else 1000
+    hub.add("tiny/ok", {"config.json": CONFIG, "model.safetensors": File(ONE["model.safetensors"], size)})
+    hub.wait = "²"
+    hub.faults["cdn/model.safetensors"] = repeat(fault)
+    error = refused("tiny/ok", ask=lambda repo, _: download(repo))
+    assert (error.code, said in error.message) == (code, True)
+    assert "signature" not in caplog.text
