@@ -17,11 +17,11 @@ from pathlib import Path
 
 from atlas.checkpoint import contents, index
 from atlas.checkpoint.client import offline, ready
-from atlas.checkpoint.refusals import Refusals
+from atlas.checkpoint.refusals import Refusals, not_taken
 from atlas.checkpoint.remote import Repository
 from atlas.checkpoint.snapshot import complete
 from atlas.checkpoint.workers import submit
-from atlas.errors import CheckpointError, HubError
+from atlas.errors import CheckpointError
 from atlas.version import __version__
 
 # huggingface_hub 2 names them for one download alone, so that no other can go on with them.
@@ -64,17 +64,7 @@ def download(repo: str, revision: str | None = None, *, progress: bool = True) -
         with Refusals(repo):
             return Path(submit(fetch).result())
     except ValueError as error:
-        raise _not_taken(repo, error) from None
-
-
-def _not_taken(repo: str, error: ValueError) -> HubError:
-    """An answer that huggingface_hub would not or could not take."""
-    if "too large" in str(error):
-        message, hint = "a file is too large for a plain download", "install hf_xet: `pip install hf_xet`"
-    else:
-        message = "huggingface_hub could not make sense of an answer"
-        hint = "a proxy or a mirror in between may be at fault: check HF_ENDPOINT"
-    return HubError(f"{repo}: the download failed: {message}", hint=hint, code="transfer")
+        raise not_taken(repo, error) from None
 
 
 def sweep() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from atlas.checkpoint.client import ready
 from atlas.checkpoint.patience import patiently
-from atlas.checkpoint.refusals import Refusals
+from atlas.checkpoint.refusals import Refusals, not_taken
 
 
 def config_file(repo: str) -> Path:
@@ -28,10 +28,13 @@ def file(repo: str, path: str, *, revision: str | None = None) -> Path:
     ready()
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
 
-    with Refusals(repo, path):
-        found = try_to_load_from_cache(repo, path, revision=revision)
-        if not isinstance(found, str):
-            # Where the Hub is down, hf_hub_download says so after half a minute and five warnings.
-            patiently(partial(get_hf_file_metadata, hf_hub_url(repo, path, revision=revision)))
-            found = hf_hub_download(repo, path, revision=revision)
+    try:
+        with Refusals(repo, path):
+            found = try_to_load_from_cache(repo, path, revision=revision)
+            if not isinstance(found, str):
+                # Where the Hub is down, hf_hub_download says so after half a minute and five warnings.
+                patiently(partial(get_hf_file_metadata, hf_hub_url(repo, path, revision=revision)))
+                found = hf_hub_download(repo, path, revision=revision)
+    except ValueError as error:
+        raise not_taken(f"{repo}/{path}", error) from None
     return Path(found)

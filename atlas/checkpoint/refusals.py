@@ -30,6 +30,16 @@ class Refusals:
                 raise refusal from None
 
 
+def not_taken(what: str, error: ValueError) -> HubError:
+    """What to say where huggingface_hub would not take an answer, or stumbled over it: a number in its head that is none."""
+    if "too large" in str(error):
+        message, hint = "a file is too large for a plain download", "install hf_xet: `pip install hf_xet`"
+    else:
+        message = "huggingface_hub could not make sense of an answer"
+        hint = "a proxy or a mirror in between may be at fault: check HF_ENDPOINT"
+    return HubError(f"{what}: the download failed: {message}", hint=hint, code="transfer")
+
+
 def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
     """What to say of a failure; None where it is not one of the Hub's.
 

@@ -460,3 +460,12 @@ def test_a_download_that_breaks_off(
     error = refused("tiny/ok", ask=lambda repo, _: download(repo))
     assert (error.code, said in error.message) == (code, True)
     assert "signature" not in caplog.text
+
+
+def test_a_single_file_and_a_moment_that_is_no_number(hub: FakeHub) -> None:
+    hub.add("tiny/ok", ONE)
+    hub.wait_header, hub.wait = "RateLimit", '"resolvers";r=0;t=' + "9" * 5000
+    hub.faults["config.json"] = repeat(429)
+    error = refused("tiny/ok", ask=lambda repo, _: hub_module.config_file(repo))
+    assert error.code == "transfer"
+    assert error.message.startswith("tiny/ok/config.json: the download failed")
