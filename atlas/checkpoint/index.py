@@ -9,6 +9,7 @@ folder is refused here.
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,9 +55,12 @@ def parse(data: bytes, name: str, where: str) -> Index:
         found = "it has none" if places is None else f"found {show(places)}"
         raise _wrong(f"{where}: the index needs a weight_map of tensors and their files; {found}", AGAIN)
     odd = [file for file in places.values() if not isinstance(file, str)]
-    for file in odd or set(places.values()):
+    files = odd or set(places.values())
+    for file in files:
         if odd or not _stays_inside(file):
             raise _wrong(f"{where}: the index names the file {show(file)}; expected a name inside its folder")
+    if any("/" in file for file in files):  # `./model.safetensors`
+        places = {name: posixpath.normpath(file) for name, file in places.items()}
     metadata = table.get("metadata")
     return Index(name, places, metadata.get("total_size") if isinstance(metadata, dict) else None)
 
@@ -114,7 +118,12 @@ def _decoded(data: bytes, where: str) -> Any:
     return table
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
 def _stays_inside(file: str) -> bool:
     """Whether a name joined to a folder stays in it, on any system."""
+    if _PLAIN.fullmatch(file):
+        return True
     parts = re.split(r"[/\\]", file)
     return bool(file) and ".." not in parts and parts[0] != "" and ":" not in parts[0] and "\0" not in file

@@ -75,6 +75,8 @@ def take(store: Store, only: str | None = None) -> Inventory:
     chosen = choose(store, sizes, only)
     if chosen is None:
         return _adapter(store, sizes)
+    if below := [file for file in chosen.series.files if "/" in file]:
+        sizes = {**sizes, **store.below(below)}
     there = [file for file in chosen.series.files if sizes.get(file) is not None]
     examined = dict(store.examine(there))
     headers = {file: header for file in there if (header := examined[file].header) is not None}

@@ -6,27 +6,25 @@ none is repeated in a message, because a careless server may repeat the token th
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from atlas.checkpoint.client import endpoint
 from atlas.checkpoint.patience import patiently
 from atlas.checkpoint.refusals import Refusals
-from atlas.checkpoint.wire import Wire, body
+from atlas.checkpoint.wire import Wire
 from atlas.errors import HubError
+from atlas.version import __version__
 
-MOST_LISTING_BYTES = 64 * 2**20
-"""Of a listing: far beyond any real one."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A revision as the Hub lists it, its own files only: no folder in it is entered.
+    """A revision as the Hub lists it, files in folders among them.
 
     Attributes:
         sizes: file -> bytes.
@@ -45,30 +43,30 @@ def listing(repo: str, revision: str | None, wire: Wire) -> Listing:
         HubError: there is no such repository or revision, access is refused, the Hub cannot be reached, or what answers
             is no Hub.
     """
-    from huggingface_hub import constants
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+    from huggingface_hub import HfApi, constants
 
-    with Refusals(repo):
-        validate_repo_id(repo)
-        at = "" if revision is None else f"/revision/{quote(revision, safe='')}"
-        raw = patiently(partial(_asked, f"{constants.ENDPOINT}/api/models/{repo}{at}?blobs=True", repo, wire))
-    if len(raw) > MOST_LISTING_BYTES:
-        raise _no_listing(repo, f"it is longer than {MOST_LISTING_BYTES:,} bytes")
+    api = HfApi(library_name="open-model-atlas", library_version=__version__)
+    ask = partial(
+        api.model_info,
+        repo,
+        revision=revision,
+        files_metadata=True,
+        timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
+    )
     try:
-        value = json.loads(raw)
-    except RecursionError:
-        raise _no_listing(repo, "it is nested too deeply") from None
-    except ValueError:
-        raise _no_listing(repo, "it is not JSON") from None
-    try:
-        return _listing(value)
+        with Refusals(repo):
+            return _listing(patiently(partial(_counted, wire, ask)))
     except _Unfit as unfit:
         raise _no_listing(repo, unfit.why) from None
+    except RecursionError:
+        raise _no_listing(repo, "it is nested too deeply") from None
+    except (ValueError, LookupError, TypeError, AttributeError):  # of huggingface_hub, which expects a Hub
+        raise _no_listing(repo, "it is not JSON, or not of a model") from None
 
 
-def _asked(url: str, repo: str, wire: Wire) -> bytes:
-    with wire.reply(url) as response:
-        return body(response.iter_bytes(), MOST_LISTING_BYTES, repo)
+def _counted(wire: Wire, ask: Callable[[], Any]) -> Any:
+    wire.count()
+    return ask()
 
 
 class _Unfit(Exception):
@@ -77,34 +75,29 @@ class _Unfit(Exception):
         self.why = why
 
 
-def _listing(value: Any) -> Listing:
-    if not isinstance(value, dict):
-        raise _Unfit("it is not a JSON object")
-    commit, siblings = value.get("sha"), value.get("siblings")
-    if not _is_text(commit) or not commit:
+def _listing(info: Any) -> Listing:
+    """What huggingface_hub made of the answer, without looking at it."""
+    if not _is_text(info.sha) or not info.sha:
         raise _Unfit("it has no commit (sha)")
-    if not isinstance(siblings, list):
+    if not isinstance(info.siblings, list):
         raise _Unfit("it has no list of files (siblings)")
     sizes: dict[str, int] = {}
     hashes: dict[str, str] = {}
-    for file in siblings:
-        if not isinstance(file, dict) or not _is_text(file.get("rfilename")):
+    for file in info.siblings:
+        name, size = file.rfilename, file.size
+        if not _is_text(name):
             raise _Unfit("a file in it has no name (rfilename) that is text")
-        name, size, lfs = file["rfilename"], file.get("size"), file.get("lfs")
-        if "/" in name:
-            continue
         if type(size) is not int or size < 0:
             raise _Unfit("a file in it has no size that is a whole number of bytes")
         if name in sizes:
             raise _Unfit("a file stands twice in it")
         sizes[name] = size
-        if lfs:
-            hashes[name] = _sha256(lfs)
-    return Listing(commit, sizes, hashes)
+        if file.lfs:
+            hashes[name] = _sha256(file.lfs.sha256)
+    return Listing(info.sha, sizes, hashes)
 
 
-def _sha256(lfs: object) -> str:
-    found = lfs.get("sha256") if isinstance(lfs, dict) else None
+def _sha256(found: object) -> str:
     if not isinstance(found, str) or not _SHA256.fullmatch(found.lower()):
         raise _Unfit("the hash of a file in LFS is no SHA-256")
     return found.lower()

@@ -44,7 +44,7 @@ def open_repository(repo: str, revision: str | None = None) -> Snapshot | Reposi
 
 
 class Repository:
-    """A repository on the Hub at one commit, its own files only: no folder in it is entered."""
+    """A repository on the Hub at one commit, its own files only: no folder in it is entered, but for files an index names."""
 
     kind = "hub"
 
@@ -52,8 +52,8 @@ class Repository:
         self.location = repo
         self._wire = Wire()
         found = listing(repo, revision, self._wire)
-        self._listing_bytes = self._wire.bytes_read
-        self.revision, self._sizes, self._hashes = found.commit, found.sizes, found.hashes
+        self.revision, self._everything, self._hashes = found.commit, found.sizes, found.hashes
+        self._sizes = {name: size for name, size in found.sizes.items() if "/" not in name}
         self._reader = Reader(repo, self.revision, self._wire)
         self._model = contents.series(contents.weights(self._sizes)).files
         self._first_bytes = _first_bytes(self._sizes, self._model)
@@ -68,10 +68,13 @@ class Repository:
     @property
     def bytes_read(self) -> int:
         """Bytes of files read so far, the listing not among them."""
-        return self._wire.bytes_read - self._listing_bytes
+        return self._wire.bytes_read
 
     def files(self) -> Mapping[str, int]:
         return self._sizes
+
+    def below(self, names: Iterable[str]) -> Mapping[str, int]:
+        return {name: self._everything[name] for name in names if name in self._everything}
 
     def hashes(self) -> Mapping[str, str]:
         """File -> its SHA-256, of those that the Hub keeps in LFS."""
@@ -120,7 +123,7 @@ class Repository:
         raise CheckpointError(f"{self.location}/{name}: {problem}", code="config")
 
     def _examine(self, name: str) -> Examined:
-        where, file_bytes = f"{self.location}/{name}", self._sizes.get(name)
+        where, file_bytes = f"{self.location}/{name}", self._everything.get(name)
         if file_bytes is None:
             fault = Fault("header", f"{where}: the file cannot be read: it is not in the repository")
             return Examined(None, (fault,))

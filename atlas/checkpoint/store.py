@@ -50,6 +50,10 @@ class Store(Protocol):
         """Name relative to the store -> size in bytes; None for a link that leads nowhere."""
         ...
 
+    def below(self, names: Iterable[str]) -> Mapping[str, int | None]:
+        """Those of these files that lie in folders below, as `files` tells them; an index may name some."""
+        ...
+
     def text(self, name: str) -> bytes:
         """A small file's bytes.
 
@@ -68,7 +72,7 @@ class Store(Protocol):
 
 
 class Folder:
-    """A folder on disk, its own files only: no folder below it is entered."""
+    """A folder on disk, its own files only: no folder below it is entered, but for files that an index names."""
 
     kind = "folder"
     requests = 0
@@ -89,6 +93,14 @@ class Folder:
         except OSError as error:
             raise CheckpointError(f"{self.path}: cannot be read: {error.strerror}") from None
         return {name: self._size(entry) for name, entry in found}
+
+    def below(self, names: Iterable[str]) -> Mapping[str, int | None]:
+        paths = {name: self.path / name for name in names}
+        return {
+            name: path.stat().st_size if path.exists() else None
+            for name, path in paths.items()
+            if path.is_symlink() or path.is_file()
+        }
 
     @staticmethod
     def _size(entry: os.DirEntry[str]) -> int | None:

@@ -41,6 +41,12 @@ class Wire:
         self._counting = threading.Lock()
         self._headers = build_hf_headers(library_name="open-model-atlas", library_version=__version__)
 
+    def count(self, requests: int = 1, bytes_read: int = 0) -> None:
+        """Add what was sent and read; by `reply` itself, or by huggingface_hub."""
+        with self._counting:
+            self.requests += requests
+            self.bytes_read += bytes_read
+
     @contextmanager
     def reply(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[Any]:
         """The response to one request, its body still to be read; left early, the connection is closed."""
@@ -61,9 +67,7 @@ class Wire:
                 finally:
                     bytes_read = response.num_bytes_downloaded
         finally:
-            with self._counting:
-                self.requests += requests
-                self.bytes_read += bytes_read
+            self.count(requests, bytes_read)
 
 
 def body(pieces: Iterable[bytes], most: int, where: str) -> bytes:

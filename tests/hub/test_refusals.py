@@ -274,9 +274,12 @@ def test_another_server_than_a_hub(hub: FakeHub, fault: str) -> None:
     assert "HF_ENDPOINT" in error.hint
 
 
+LFS = {"sha256": "0" * 64, "size": 21408, "pointerSize": 134}
+
+
 def listed(**changes: Any) -> bytes:
     """A listing of one file in LFS, its own keys or its file's changed."""
-    file = {"rfilename": "model.safetensors", "size": 21408, "lfs": {"sha256": "0" * 64}}
+    file = {"rfilename": "model.safetensors", "size": 21408, "lfs": LFS}
     file |= {key: value for key, value in changes.items() if key in file}
     top = {"id": "tiny/ok", "sha": "1" * 40, "siblings": [file]}
     return json.dumps(top | {key: value for key, value in changes.items() if key in top}).encode()
@@ -292,13 +295,13 @@ def listed(**changes: Any) -> bytes:
         (listed(size=None), "no size that is a whole number"),
         (listed(sha=5), "no commit"),
         (listed(sha=None), "no commit"),
-        (listed(lfs={"sha256": 5}), "no SHA-256"),
-        (listed(lfs={"sha256": "aa"}), "no SHA-256"),
-        (listed(lfs=[1]), "no SHA-256"),
+        (listed(lfs=LFS | {"sha256": 5}), "no SHA-256"),
+        (listed(lfs=LFS | {"sha256": "aa"}), "no SHA-256"),
+        (listed(lfs=[1]), "not of a model"),
         (listed(rfilename=5), "no name"),
         (listed(rfilename="half \ud800.safetensors"), "no name"),
         (listed(siblings=None), "no list of files"),
-        (listed(siblings=[5]), "no name"),
+        (listed(siblings=[5]), "not of a model"),
         (listed(siblings=json.loads(listed())["siblings"] * 2), "twice"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"sha": ' + b"1" * 5000 + b"}", "not JSON"),
@@ -321,7 +324,7 @@ def test_a_revision_that_is_no_text(hub: FakeHub) -> None:
     assert refused("tiny/ok", "half \udcff").code == "not_found"
 
 
-@pytest.mark.parametrize("where", ["api", "config.json", "cdn/model.safetensors"])
+@pytest.mark.parametrize("where", ["config.json", "cdn/model.safetensors"])
 def test_a_server_that_drips_is_given_up(hub: FakeHub, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """It sends on for 20 s; the time allowed is made short here."""
     monkeypatch.setattr(wire, "GRACE", 0.3)

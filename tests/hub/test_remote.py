@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from atlas.checkpoint import patience, workers
+from atlas.checkpoint.inventory import take
 from atlas.checkpoint.remote import Repository, open_repository
 from atlas.checkpoint.store import Folder, Store
 from atlas.errors import CheckpointError
@@ -127,7 +128,7 @@ def test_a_range_for_each_shard_and_no_more_than_was_asked_for(hub: FakeHub) -> 
 def test_a_listing_asked_for_again_counts_again(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "WAITS", (0.01, 0.01, 0.01))
     hub.add("tiny/ok", ONE)
-    hub.faults["api"] = [503, "moved"]
+    hub.faults["api"] = [503, 503]
     store = open_repository("tiny/ok")
     store.text("config.json")
     examined(store, "model.safetensors")
@@ -234,3 +235,23 @@ def test_the_token_goes_to_the_hub_and_not_to_the_cdn(hub: FakeHub, monkeypatch:
     for asked in hub.asked:
         assert asked.headers.get("authorization") == (f"Bearer {TOKEN}" if asked.host == "hub" else None)
     assert {asked.host for asked in hub.asked} == {"hub", "cdn"}
+
+
+def test_files_in_folders_that_an_index_names(hub: FakeHub) -> None:
+    """Others in folders are nobody's: a repository of Meta's has its own files below."""
+    data = safetensors(["a"])
+    index = json.dumps({"weight_map": {"a": "sub/model-00001-of-00001.safetensors"}}).encode()
+    below: dict[str, bytes | File] = {
+        "sub/model-00001-of-00001.safetensors": data,
+        "original/consolidated.00.safetensors": b"",
+        INDEX: index,
+    }
+    hub.add("tiny/below", below)
+    store = open_repository("tiny/below")
+    found = take(store)
+    assert (list(found.headers), list(found.tensors), found.absent) == (
+        ["sub/model-00001-of-00001.safetensors"],
+        ["a"],
+        {},
+    )
+    assert "original/consolidated.00.safetensors" not in found.sizes

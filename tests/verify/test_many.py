@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.verify.checkpoints import CONFIG, T, Tensors, hub, save, shards
+from tests.verify.checkpoints import CONFIG, T, Tensors, dump, hub, save, shards
 from tests.verify.conftest import Check
 
 
@@ -69,3 +69,26 @@ def test_a_name_that_is_empty_or_endless(name: str, tmp_path: Path, check: Check
     assert finding.code == "unexpected"
     assert finding.message.startswith(('""', "''", "'x", '"x'))
     assert len(finding.message) < 400
+
+
+@pytest.mark.parametrize("where", ["sub/", "./", "a/b/", "sub/../"])
+def test_an_index_may_name_files_in_folders_below(where: str, tmp_path: Path, check: Check) -> None:
+    """As transformers reads it; what else lies in folders below is nobody's."""
+    files = shards(hub(), 2)
+    folder = save(tmp_path / "c", files, config=CONFIG, listed=True)
+    inside = where not in {"./", "sub/../"}
+    for name in files:
+        target = folder / (where if inside else "") / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).rename(target)
+    (folder / "original").mkdir()
+    (folder / "original" / "model.safetensors").write_bytes(b"")
+    places = {name: where + file for file, held in files.items() for name in held}
+    dump(folder / "model.safetensors.index.json", {"weight_map": places})
+    if ".." in where:
+        assert [found.code for found in check(folder).findings][:1] == ["index"]
+        return
+    assert check(folder).findings == ()
+    next(iter((folder / (where if inside else "")).glob("*.safetensors"))).unlink()
+    [finding] = check(folder).findings
+    assert (finding.code, finding.exit_code) == ("missing", 1)
