@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, as_completed
+from dataclasses import replace
 from functools import partial
 
 from atlas.checkpoint import contents
@@ -25,6 +26,7 @@ from atlas.errors import CheckpointError, HubError
 # thousand most used models on the Hub, 82 % had a header of under 25 kB, 97 % of under 100 kB (huggingface_hub's pull
 # requests 1855 and 1951).
 _FIRST_BYTES = 40_000
+_PUBLISHED = "the file is like that on the Hub, where its publisher has to mend it"
 _LEAST_FIRST_BYTES = 4_096
 _MOST_FIRST_BYTES = 2**20
 
@@ -129,7 +131,8 @@ class Repository:
             return Examined(None, (fault,))
         first = self._first_bytes.get(name, _FIRST_BYTES)
         prefix = self._reader.prefix(name, first, file_bytes) if file_bytes else b""
-        return examine(prefix, file_bytes, where)
+        found = examine(prefix, file_bytes, where)
+        return replace(found, faults=tuple(replace(fault, hint=_PUBLISHED) for fault in found.faults))
 
     def _abandon(self) -> None:
         """Take back what was asked for ahead, as far as it has not been sent."""

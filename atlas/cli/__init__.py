@@ -131,6 +131,8 @@ def _run(arguments: list[str]) -> int:
             raise
         raise console.ReaderGoneError from None  # what Typer makes of it while it prints --help
     except Exception as failure:
+        if isinstance(failure, OSError) and failure.errno in console.FULL:  # while Typer prints --help
+            raise console.cannot_write(failure) from None
         if "--debug" in arguments:
             import traceback
 

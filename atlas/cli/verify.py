@@ -21,11 +21,24 @@ def register(app: typer.Typer) -> None:
     app.command("verify")(verify)
 
 
+def _path(text: str) -> Path:
+    """A path; not the nothing that a variable without a value leaves, which would be the folder one is in.
+
+    Raises:
+        UsageError: it is empty.
+    """
+    if not text:
+        raise UsageError("PATH is empty; expected a folder or a file")
+    return Path(text)
+
+
 def verify(
     ctx: typer.Context,
     path: Annotated[
         Path | None,
-        typer.Argument(metavar="PATH", help="A checkpoint's folder, its index, or a weight file."),
+        typer.Argument(
+            metavar="PATH", help="A checkpoint's folder, its index, or a weight file.", parser=_path
+        ),
     ] = None,
     repo: Annotated[
         list[str] | None,

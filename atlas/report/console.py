@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -36,6 +37,14 @@ class OutputError(AtlasError):
     """What is printed cannot be written: the disk is full, the file too large."""
 
     code = "output"
+
+
+FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
+"""What the system says where there is no room for more output."""
+
+
+def cannot_write(error: OSError) -> OutputError:
+    return OutputError(f"the output cannot be written: {error.strerror}")
 
 
 def open_streams() -> None:
@@ -107,7 +116,7 @@ def _told() -> Iterator[None]:
     except BrokenPipeError:
         raise ReaderGoneError from None
     except OSError as error:
-        raise OutputError(f"the output cannot be written: {error.strerror}") from None
+        raise cannot_write(error) from None
 
 
 def json(value: Any) -> None:

@@ -16,6 +16,9 @@ from atlas.library import Library
 from atlas.model import Model, require_described
 from atlas.resolve import resolve
 
+MOST_WARNINGS = 5
+"""Settings that are not understood and are a finding each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Description:
@@ -30,7 +33,11 @@ class Description:
 
     def warnings(self) -> list[Finding]:
         """What its configuration says that is not understood and was not used."""
-        return [warning(code="config", file=self.file, message=text) for text in self.graph.model.warnings]
+        texts = self.graph.model.warnings
+        if len(texts) > MOST_WARNINGS:
+            more = f"{texts[0]}; {len(texts) - 1:,} more settings are not understood either"
+            return [warning(code="config", file=self.file, count=len(texts), message=more)]
+        return [warning(code="config", file=self.file, message=text) for text in texts]
 
     @property
     def who(self) -> str:
@@ -51,6 +58,8 @@ class Description:
         stated = f"{self.graph.dims[name]:,}"
         if self.file is None:
             return f"{model.id} has {key} {stated}, so this is probably another model"
+        if name not in model.dims:
+            return f"{self.file} states no {key}, which means {stated}; it has to be there"
         return f"{self.file} gives {key} {stated}, which is probably stale"
 
 

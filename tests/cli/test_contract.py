@@ -272,6 +272,7 @@ def test_the_probe_can_fail() -> None:
         ("params nope --json | true", 141, ""),
         ("trace llama3.1-405b:bf16-mp8 | head -n 1", 141, ""),
         ("--help | true", 141, ""),
+        ("verify --help >/dev/full", 2, "the output cannot be written: No space left"),
     ],
 )
 def test_streams_that_cannot_be_written_to_end_with_a_code_and_no_traceback(

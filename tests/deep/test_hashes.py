@@ -70,6 +70,17 @@ def test_a_checklist_with_odd_lines(folder: Path, read: Read) -> None:
     assert "line 2 and 2 more" in finding.message
 
 
+@pytest.mark.parametrize("algorithm", ["md5", "sha256"])
+def test_a_checklist_as_bsd_prints_it(algorithm: str, folder: Path, read: Read) -> None:
+    """`md5` of macOS, and `sha256sum --tag`."""
+    for recorded, codes in (
+        (digest(folder / FILE, algorithm), []),
+        ("0" * len(digest(folder / FILE, algorithm)), ["hash"]),
+    ):
+        (folder / "checklist.chk").write_text(f"{algorithm.upper()} ({FILE}) = {recorded}\n")
+        assert [finding.code for finding in read(folder).findings] == codes
+
+
 def test_the_name_of_a_blob_in_the_cache(tmp_path: Path, read: Read) -> None:
     """`models--a--b/snapshots/<commit>/<file>` links to `blobs/<SHA-256>`; small files are named by another hash."""
     root = tmp_path / "models--a--b"

@@ -176,10 +176,10 @@ def test_packed_and_turned_tensors(
     for word in ("wk", "wv", "w3"):
         table = "\n".join(line for line in table.splitlines() if f".{word}.weight" not in line)
     for old, new in {
-        '= "attention.wq"': '= "attention.wq"\n"layers.{layer}.attention.wkv.weight" = '
+        '= { holds = "attention.wq", cut = "rows" }': '= "attention.wq"\n"layers.{layer}.attention.wkv.weight" = '
         '"attention.wk + attention.wv = (n_kv_heads *) dim"',
-        '= "attention.wo"': '= "attention.wo = (n_heads head_dim) dim"',
-        '= "feed_forward.w1"': '= "feed_forward.w1 + feed_forward.w3 = * dim"',
+        '= { holds = "attention.wo", cut = "columns" }': '= "attention.wo = (n_heads head_dim) dim"',
+        '= { holds = "feed_forward.w1", cut = "rows" }': '= "feed_forward.w1 + feed_forward.w3 = * dim"',
     }.items():
         assert table.count(old) == 1
         table = table.replace(old, new)

@@ -92,3 +92,30 @@ def test_an_index_may_name_files_in_folders_below(where: str, tmp_path: Path, ch
     next(iter((folder / (where if inside else "")).glob("*.safetensors"))).unlink()
     [finding] = check(folder).findings
     assert (finding.code, finding.exit_code) == ("missing", 1)
+
+
+def test_every_second_layer_is_missing_in_one_finding(tmp_path: Path, check: Check) -> None:
+    config = CONFIG | {"num_hidden_layers": 12}
+    tensors = {
+        name: tensor
+        for name, tensor in hub(config).items()
+        if not any(f"layers.{i}." in name for i in range(0, 12, 2))
+    }
+    [finding] = check(save(tmp_path / "c", tensors, config=config)).findings
+    assert (finding.code, finding.count) == ("missing", 6 * 9)
+    assert finding.message.startswith("layers 0, 2, 4, 6, 8 and 10 are missing (54 tensors, ")
+
+
+def test_many_settings_that_are_not_understood_are_one_finding(tmp_path: Path, check: Check) -> None:
+    for count in (5, 6):
+        config = CONFIG | {f"odd{i}": i for i in range(count)}
+        findings = check(save(tmp_path / f"{count}", hub(), config=config)).findings
+        assert [found.count for found in findings] == ([1] * 5 if count == 5 else [6])
+
+
+def test_a_number_that_no_key_states_is_not_called_stale(tmp_path: Path, check: Check) -> None:
+    """Absent, as many key and value heads are meant as heads; the tensors show half as many."""
+    config = {key: value for key, value in CONFIG.items() if key != "num_key_value_heads"}
+    [finding] = check(save(tmp_path / "c", hub(), config=config)).findings
+    assert (finding.code, finding.exit_code) == ("shape", 1)
+    assert "config.json states no num_key_value_heads, which means 12; it has to be there" in finding.message

@@ -145,8 +145,15 @@ def _names(layers: Mapping[int, Sequence[str]]) -> list[str]:
     return [name for names in layers.values() for name in names]
 
 
-def _runs(layers: Mapping[int, list[str]]) -> list[dict[int, list[str]]]:
-    return [{i: layers[i] for i in range(first, last + 1)} for first, last in words.runs(layers)]
+MOST_RUNS = 3
+"""Runs of layers that are a finding each."""
+
+
+def _runs(layers: Mapping[int, list[str]]) -> list[Mapping[int, list[str]]]:
+    runs = words.runs(layers)
+    if len(runs) > MOST_RUNS:
+        return [layers]
+    return [{i: layers[i] for i in range(first, last + 1)} for first, last in runs]
 
 
 def _are(layers: Mapping[int, object]) -> str:

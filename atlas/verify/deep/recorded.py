@@ -2,7 +2,7 @@
 
 The Hub gives files in LFS their SHA-256 for a name. Its cache keeps a file under that name, to which the snapshot links; a
 download into a folder leaves it in `.cache/huggingface/download/<file>.metadata`, as the second line. Meta's downloads have
-a `checklist.chk`, lines of a digest and a name as md5sum and sha256sum print them.
+a `checklist.chk`, lines of a digest and a name as md5sum and sha256sum print them, with --tag or without.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from atlas.errors import CheckpointError
 CHECKLIST = "checklist.chk"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LINE = re.compile(r"(?P<digest>[0-9a-fA-F]{32}|[0-9a-fA-F]{64})\s+\*?(?:\./)?(?P<name>\S.*)")
+_BSD_LINE = re.compile(r"(?:MD5|SHA256) \((?P<name>.+)\) = (?P<digest>[0-9a-fA-F]{32}|[0-9a-fA-F]{64})")
 _ALGORITHMS = {32: "md5", 64: "sha256"}
 
 
@@ -68,7 +69,7 @@ def _checklist(store: Folder) -> tuple[dict[str, Recorded], list[Finding]]:
     found: dict[str, Recorded] = {}
     odd = []
     for i, line in enumerate(map(str.strip, lines), 1):
-        match = _LINE.fullmatch(line)
+        match = _LINE.fullmatch(line) or _BSD_LINE.fullmatch(line)
         digest = match["digest"].lower() if match else ""
         if match and found.get(match["name"], Recorded(digest, CHECKLIST)).digest == digest:
             found[match["name"]] = Recorded(digest, CHECKLIST)
