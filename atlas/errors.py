@@ -32,11 +32,6 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def unreadable_json(error: Exception) -> str:
-    """What Python's JSON reader could not do, although the text is JSON: its limits, in plain words."""
-    return "nested too deeply" if isinstance(error, RecursionError) else "a number with thousands of digits"
-
-
 class AtlasError(Exception):
     """A refusal that a user can act on.
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from atlas.checkpoint.faults import AGAIN, show
-from atlas.errors import CheckpointError, unreadable_json
+from atlas.errors import CheckpointError
+from atlas.json_text import KeyTwice, beyond_limits, no_key_twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +70,7 @@ def _wrong(message: str, hint: str = "") -> CheckpointError:
     return CheckpointError(message, hint=hint, code="index")
 
 
-class _NameTwice(ValueError):
-    pass
-
-
-def _no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _NameTwice(next(name for name in names if names.count(name) > 1))
-    return found
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_name_twice)
+_DECODER = json.JSONDecoder(object_pairs_hook=no_key_twice)
 
 
 def _decoded(data: bytes, where: str) -> Any:
@@ -105,15 +94,15 @@ def _decoded(data: bytes, where: str) -> Any:
         raise _wrong(f"{where}: the index is not JSON: byte {error.start:,} is not UTF-8", AGAIN) from None
     except UnicodeEncodeError:
         raise _wrong(f"{where}: the index has half of a surrogate pair in a name") from None
-    except _NameTwice as error:
-        raise _wrong(f"{where}: the index has the name {show(error.args[0])} twice in one object") from None
+    except KeyTwice as error:
+        raise _wrong(f"{where}: the index has the name {show(error.key)} twice in one object") from None
     except json.JSONDecodeError as error:
         raise _wrong(
             f"{where}: the index is not JSON: {error.msg} at line {error.lineno}, column {error.colno}", AGAIN
         ) from None
     except (ValueError, RecursionError) as error:
         raise _wrong(
-            f"{where}: the index is not JSON that can be read: {unreadable_json(error)}", AGAIN
+            f"{where}: the index is not JSON that can be read: {beyond_limits(error)}", AGAIN
         ) from None
     return table
 

@@ -26,9 +26,10 @@ from atlas.errors import CheckpointError, HubError
 # thousand most used models on the Hub, 82 % had a header of under 25 kB, 97 % of under 100 kB (huggingface_hub's pull
 # requests 1855 and 1951).
 _FIRST_BYTES = 40_000
-_PUBLISHED = "the file is like that on the Hub, where its publisher has to mend it"
 _LEAST_FIRST_BYTES = 4_096
 _MOST_FIRST_BYTES = 2**20
+
+_PUBLISHED = "the file is like that on the Hub, where its publisher has to mend it"
 
 
 def open_repository(repo: str, revision: str | None = None) -> Snapshot | Repository:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from atlas.errors import ConfigError, shown, unreadable_json
+from atlas.errors import ConfigError, shown
+from atlas.json_text import KeyTwice, beyond_limits, no_key_twice
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -41,27 +42,15 @@ def decode(data: bytes, where: str) -> dict[str, Any]:
             f"{where} is a Git LFS pointer, not the file itself", hint="fetch it with `git lfs pull`"
         )
     try:
-        config = json.loads(text, object_pairs_hook=_no_key_twice)
-    except _KeyTwice as error:
-        raise ConfigError(f"{where}: the key {error.args[0]!r} stands twice in one object") from None
+        config = json.loads(text, object_pairs_hook=no_key_twice)
+    except KeyTwice as error:
+        raise ConfigError(f"{where}: the key {error.key!r} stands twice in one object") from None
     except json.JSONDecodeError as error:
         raise ConfigError(
             f"{where}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{where}: not JSON that can be read: {unreadable_json(error)}") from None
+        raise ConfigError(f"{where}: not JSON that can be read: {beyond_limits(error)}") from None
     if not isinstance(config, dict):
         raise ConfigError(f"{where}: expected a JSON object of settings, found {shown(config)}")
     return config
-
-
-class _KeyTwice(ValueError):
-    pass
-
-
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _KeyTwice(next(key for key in keys if keys.count(key) > 1))
-    return found

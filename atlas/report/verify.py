@@ -48,7 +48,7 @@ def line(outcome: Verification | Failed) -> None:
 
 def _verdict(result: Verification) -> str:
     tensors, parameters, size = result.tensors, result.parameters, result.bytes
-    where = f"{result.source}{' in the local cache' if result.source.kind == 'cache' and result.source.repo else ''}"
+    where = str(result.source)
     if result.model is None and not tensors.found:
         return f"{result.verdict}: {where}"
     counts = f"{_said(parameters)} parameters in {_said(tensors)} tensors, {_said(size)} bytes"

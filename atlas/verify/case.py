@@ -6,7 +6,7 @@ later one says it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from atlas.checkpoint.header import Tensor
@@ -86,7 +86,11 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
         )
     if renamed:
         found = {renamed.get(name, name): tensor for name, tensor in found.items()}
-    standing_in = _standing_in(needed, tied, found)
+    elsewhere = {
+        renamed.get(name, name) for name in inventory.places
+    }  # where the index says, be it there or not
+    alone = not (inventory.absent or inventory.unread or inventory.one_of_many)
+    standing_in = _standing_in(needed.keys() - elsewhere, needed, tied, found) if alone else {}
     if standing_in:
         of = {copy: original for original, copy in standing_in.items()}
         renamed = {**renamed, **{found[copy].name: original for copy, original in of.items()}}
@@ -127,13 +131,17 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
 
 
 def _standing_in(
-    needed: Mapping[str, Row], tied: Mapping[str, Row], found: Mapping[str, Tensor]
+    gone: Collection[str], needed: Mapping[str, Row], tied: Mapping[str, Row], found: Mapping[str, Tensor]
 ) -> dict[str, str]:
-    """Copies whose original is not there: `save_model` of safetensors keeps one of the names of a shared matrix, either."""
+    """Copies whose original is not there: `save_model` of safetensors keeps one of the names of a shared matrix, either.
+
+    Args:
+        gone: what may be missing for good; the rest may lie in a file that is not looked at.
+    """
     originals = {row.weights[0].id: name for name, row in needed.items() if row.tied_to is None}
     pairs = {
         originals.get(row.tied_to.id, ""): name
         for name, row in tied.items()
         if name in found and row.tied_to is not None and found[name].shape == row.shape
     }
-    return {original: copy for original, copy in pairs.items() if original and original not in found}
+    return {original: copy for original, copy in pairs.items() if original in gone and original not in found}

@@ -27,8 +27,9 @@ class Source:
     repo: str | None = None
 
     def __str__(self) -> str:
-        """`meta-llama/Llama-3.1-8B @ 0e9e39f249a1`."""
-        return (self.repo or self.location) + (f" @ {self.revision[:12]}" if self.revision else "")
+        """`meta-llama/Llama-3.1-8B @ 0e9e39f249a1`, and whether that is the local cache's copy."""
+        cache = " in the local cache" if self.repo and self.kind == "cache" else ""
+        return (self.repo or self.location) + (f" @ {self.revision[:12]}" if self.revision else "") + cache
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,3 +124,18 @@ def test_the_copy_alone_counts_as_the_original(deep: bool, tmp_path: Path, check
     copy[HEAD] = copy[HEAD]._replace(shape=(99, 48), data=copy[HEAD].data[:-96])
     write(tmp_path / "model.safetensors", copy)
     assert check(tmp_path).exit_code == 1
+
+
+@pytest.mark.parametrize("lost", ["asked for alone", "not there", "a pointer"])
+def test_a_copy_does_not_stand_for_what_another_file_holds(lost: str, tmp_path: Path, check: Check) -> None:
+    """The embedding lies in the first file, by the index; only the head's file is looked at, or can be."""
+    checkpoint(tmp_path, copy(), apart=True)
+    first = tmp_path / "model-00001-of-00002.safetensors"
+    if lost == "not there":
+        first.unlink()
+    elif lost == "a pointer":
+        first.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 207840\n")
+    only = tmp_path / "model-00002-of-00002.safetensors" if lost == "asked for alone" else tmp_path
+    codes = [finding.code for finding in check(only).findings]
+    assert "tied" not in codes
+    assert ("missing" in codes) == (lost == "not there")
