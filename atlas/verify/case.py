@@ -6,7 +6,7 @@ later one says it again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from atlas.checkpoint.header import Tensor
@@ -86,11 +86,7 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
         )
     if renamed:
         found = {renamed.get(name, name): tensor for name, tensor in found.items()}
-    elsewhere = {
-        renamed.get(name, name) for name in inventory.places
-    }  # where the index says, be it there or not
-    alone = not (inventory.absent or inventory.unread or inventory.one_of_many)
-    standing_in = _standing_in(needed.keys() - elsewhere, needed, tied, found) if alone else {}
+    standing_in = _standing_in(inventory, needed, tied, found, renamed)
     if standing_in:
         of = {copy: original for original, copy in standing_in.items()}
         renamed = {**renamed, **{found[copy].name: original for copy, original in of.items()}}
@@ -131,17 +127,24 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
 
 
 def _standing_in(
-    gone: Collection[str], needed: Mapping[str, Row], tied: Mapping[str, Row], found: Mapping[str, Tensor]
+    inventory: Inventory,
+    needed: Mapping[str, Row],
+    tied: Mapping[str, Row],
+    found: Mapping[str, Tensor],
+    renamed: Mapping[str, str],
 ) -> dict[str, str]:
-    """Copies whose original is not there: `save_model` of safetensors keeps one of the names of a shared matrix, either.
+    """Copies whose original is nowhere: `save_model` of safetensors keeps one of the names of a shared matrix, either.
 
-    Args:
-        gone: what may be missing for good; the rest may lie in a file that is not looked at.
+    One that may lie in a file that is not there, not read or not asked for is not replaced.
     """
+    if inventory.absent or inventory.unread or inventory.one_of_many:
+        return {}
     originals = {row.weights[0].id: name for name, row in needed.items() if row.tied_to is None}
     pairs = {
         originals.get(row.tied_to.id, ""): name
         for name, row in tied.items()
         if name in found and row.tied_to is not None and found[name].shape == row.shape
     }
-    return {original: copy for original, copy in pairs.items() if original in gone and original not in found}
+    gone = {original: copy for original, copy in pairs.items() if original and original not in found}
+    placed = {renamed.get(name, name) for name in inventory.places} if gone else set()
+    return {original: copy for original, copy in gone.items() if original not in placed}
