@@ -13,7 +13,8 @@ from typing import Any
 
 from atlas import spec
 from atlas.bibliography import Lines, Place, catalogue_cite, place
-from atlas.errors import SourceError
+from atlas.errors import SourceError, shown
+from atlas.json_text import KeyTwice, beyond_limits, no_key_twice
 from atlas.library import Library
 from atlas.sources import Reader, Text
 
@@ -64,18 +65,21 @@ def excerpt(reader: Reader, name: str, ranges: Ranges, sha256: str) -> list[Line
     problem = compare(text, ranges, sha256)
     if problem:
         raise SourceError(f"{name} ({text.origin}): {problem}")
-    lines = text.lines
-    return [Line(n, lines[n - 1]) for first, last in ranges for n in range(first, last + 1)]
+    numbers = [n for first, last in ranges for n in range(first, last + 1)]
+    lines = [line.decode("utf-8", errors="replace") for line in text.cut(ranges)]
+    return [Line(n, line) for n, line in zip(numbers, lines, strict=True)]
 
 
 def compare(text: Text, ranges: Ranges, sha256: str) -> str | None:
     """What is wrong with the cited lines; None where nothing is."""
-    lines = text.lines
-    for first, last in ranges:
-        if not 1 <= first <= last <= len(lines):
-            return f"lines {first}–{last} are cited, and the file has {len(lines):,}"
-    cited = "".join(f"{lines[n - 1]}\n" for first, last in ranges for n in range(first, last + 1))
-    found = hashlib.sha256(cited.encode()).hexdigest()
+    end = 0
+    for first, last in sorted(map(tuple, ranges)):
+        if not 1 <= first <= last <= text.count:
+            return f"lines {first}–{last} are cited, and the file has {text.count:,}"
+        if first <= end:  # so that the cited lines are never more than the file
+            return f"line {first} is cited twice"
+        end = last
+    found = hashlib.sha256(b"".join(line + b"\n" for line in text.cut(ranges))).hexdigest()
     return None if found == sha256 else f"the cited lines have sha256 {found[:12]}…, expected {sha256[:12]}…"
 
 
@@ -108,15 +112,35 @@ def _check(reader: Reader, name: str, cite: spec.Cite, where: Place) -> Check:
 def _values(text: Text, expected: Mapping[str, Any]) -> str | None:
     """What differs between a published JSON file and the values recorded of it."""
     try:
-        found = json.loads(text.content)
-    except ValueError:
-        return "it is not JSON"
+        found = json.loads(text.content.decode("utf-8-sig"), object_pairs_hook=no_key_twice)
+    except KeyTwice as error:
+        return f"it says the key {_shown(error.key)} twice"
+    except RecursionError:
+        return "it is nested too deeply"
+    except json.JSONDecodeError as error:
+        return f"it is not JSON, from line {error.lineno} on"
+    except UnicodeDecodeError as error:
+        return f"it is not JSON: byte {error.start} is not UTF-8"
+    except ValueError as error:
+        return f"it cannot be read: {beyond_limits(error)}"
     if not isinstance(found, dict):
-        return "it is no JSON object"
-    said = {**found, **found.get("metadata", {})}
+        return "it is not a JSON object"
+    metadata = found.get("metadata", {})
+    if not isinstance(metadata, dict):
+        return f"its metadata is {_shown(metadata)}, expected an object"
+    said = {**found, **metadata}
     wrong = [
-        f"{key} is {said.get(key)!r}, recorded {value!r}"
+        f"{key} is {_shown(said.get(key))}, recorded {_shown(value)}"
         for key, value in expected.items()
         if said.get(key) != value
     ]
     return "; ".join(wrong) or None
+
+
+def _shown(value: object) -> str:
+    """A value of a stranger's JSON in a message: short, and printable whatever it holds."""
+    try:
+        text = shown(value)
+    except RecursionError:
+        text = "a value that is nested too deeply to print"
+    return text.encode("utf-8", "backslashreplace").decode()

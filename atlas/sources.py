@@ -8,31 +8,56 @@ here; `atlas.evidence` holds what was read against what is recorded.
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
+from urllib.parse import quote
 
-from atlas import spec
-from atlas.errors import UsageError
+from atlas import spec, web
+from atlas.clones import file_at
+from atlas.errors import SourceError, UsageError
+from atlas.files import read_regular
 from atlas.library import Library
+from atlas.urls import public_url
 
 GITHUB = "https://raw.githubusercontent.com"
 HUB = "https://huggingface.co"
-MOST_SECONDS = 10
+
+MOST_BYTES = 16 * 2**20
+"""Of a source: the longest files that anyone cites, indexes of large checkpoints, have a few million."""
+
+MOST_SECONDS = 30
+"""For one source from the web."""
+
+MOST_SECONDS_A_HOST = 120
+"""For all sources of one host; then it counts as out of reach."""
+
+_MOST_KEPT_BYTES = 4 * MOST_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Text:
     """A source's bytes, and where they were read."""
 
     content: bytes
     origin: str
 
-    @property
-    def lines(self) -> list[str]:
-        text = self.content.decode("utf-8", errors="replace")
-        return text.removesuffix("\n").split("\n") if text else []
+    @cached_property
+    def count(self) -> int:
+        """How many lines it has: newlines end them, and nothing else does."""
+        return self.content.count(b"\n") + (not self.content.endswith(b"\n") and bool(self.content))
+
+    def cut(self, ranges: Sequence[Sequence[int]]) -> list[bytes]:
+        """The lines of these ranges, in their order and without what ends them; the ranges must be there."""
+        found: list[bytes] = []
+        for first, last in ranges:
+            lines = islice(BytesIO(self.content), first - 1, last)
+            found += [line.removesuffix(b"\n") for line in lines]
+        return found
 
 
 def locations(given: Iterable[str], library: Library) -> dict[str, Path]:
@@ -46,15 +71,31 @@ def locations(given: Iterable[str], library: Library) -> dict[str, Path]:
         name, equals, path = word.partition("=")
         if not equals or not path:
             raise UsageError(f"--source {word!r}: expected ID=PATH, such as llama3=../llama3")
-        sources = [known for known in library.sources if known == name or known.startswith(f"{name}/")]
+        known = library.sources
+        sources = [source for source in known if source == name or source.startswith(f"{name}/")]
         if not sources:
-            raise UsageError(
-                f"--source: no source is called {name!r}", hint=f"there are {', '.join(library.sources)}"
-            )
-        if not Path(path).expanduser().exists():
-            raise UsageError(f"--source {name}: {path}: no such file or folder")
-        found |= dict.fromkeys(sources, Path(path).expanduser())
+            raise UsageError(f"--source: no source is called {name!r}", hint=f"there are {', '.join(known)}")
+        found |= dict.fromkeys(sources, _place(name, path))
     return found
+
+
+def _place(name: str, path: str) -> Path:
+    """The file or folder that a `--source` gives.
+
+    Raises:
+        UsageError: nothing is there, or it cannot be read.
+    """
+    try:
+        place = Path(path).expanduser()
+        if os.path.isdir(place):
+            with os.scandir(place):
+                return place
+        os.stat(place)
+    except OSError as error:
+        raise UsageError(f"--source {name}: {path}: {error.strerror or error}") from None
+    except (ValueError, RuntimeError):  # a null byte, a surrogate; ~ of a user who has no home
+        raise UsageError(f"--source {name}: {path!r} is not a path") from None
+    return place
 
 
 class Reader:
@@ -83,62 +124,80 @@ class Reader:
         self.bases |= dict.fromkeys(("git", "pypi"), github)
         self._read: dict[str, Text | str] = {}
         self._out_of_reach: dict[str, str] = {}
+        self._seconds: dict[str, float] = {}
 
     def read(self, name: str) -> Text | str:
         """The source's text; or, where it is not at hand, the reason."""
         if name not in self._read:
-            self._read[name] = self._find(name, self.library.source(name, "evidence"))
+            found = self._find(name, self.library.source(name, "evidence"))
+            kept = sum(len(text.content) for text in self._read.values() if isinstance(text, Text))
+            if isinstance(found, Text) and kept + len(found.content) > _MOST_KEPT_BYTES:
+                self._read.clear()  # what is needed again is read again
+            self._read[name] = found
         return self._read[name]
 
     def _find(self, name: str, source: spec.Source) -> Text | str:
         if name in self.places:
-            return _local(self.places[name], source)
+            return self._given(self.places[name], source)
         installed = _installed(source)
         if isinstance(installed, Text):
             return installed
         return self._fetch(source) if self.web else installed
 
+    def _given(self, path: Path, source: spec.Source) -> Text | str:
+        """From a clone, a folder or a file; a clone that git cannot read is not tried for every source."""
+        place = str(path)
+        if place in self._out_of_reach:
+            return self._out_of_reach[place]
+        start = time.monotonic()
+        try:
+            found = _local(path, source)
+        except SourceError as error:
+            found = error.message
+        spent = self._seconds[place] = self._seconds.get(place, 0.0) + time.monotonic() - start
+        if spent > MOST_SECONDS_A_HOST:
+            self._out_of_reach[place] = f"{path} has taken {spent:.0f} seconds to read"
+        return found
+
     def _fetch(self, source: spec.Source) -> Text | str:
         """The file at its pinned revision; a host that cannot be reached is asked once."""
+        if not source.revision:
+            return "not at hand: its description gives no revision, so only --source can give it"
         base = self.bases[source.kind]
         if base in self._out_of_reach:
             return self._out_of_reach[base]
-        from http.client import HTTPException
-        from urllib.error import HTTPError
-        from urllib.request import urlopen
-
         between = "resolve/" if source.kind == "hub" else ""
-        url = f"{base}/{source.repo}/{between}{source.revision}/{source.path}"
-        try:
-            with urlopen(url, timeout=MOST_SECONDS) as reply:
-                return Text(reply.read(), url)
-        except HTTPError as error:
-            return f"not at hand: {url} answered {error.code}"
-        except (OSError, ValueError, HTTPException) as error:
-            self._out_of_reach[base] = (
-                f"not at hand: {base} could not be reached: {getattr(error, 'reason', error)}"
-            )
-            return self._out_of_reach[base]
+        url = f"{base.rstrip('/')}/{source.repo}/{between}{source.revision}/{quote(source.path)}"
+        start, spent = time.monotonic(), self._seconds.get(base, 0.0)
+        found = web.fetch(url, most=MOST_BYTES, seconds=min(MOST_SECONDS, MOST_SECONDS_A_HOST - spent))
+        self._seconds[base] = spent + time.monotonic() - start
+        if isinstance(found, bytes):
+            return Text(found, public_url(url))
+        if found.status is not None:
+            return f"not at hand: {public_url(url)}: {found.reason}"
+        self._out_of_reach[base] = f"not at hand: {public_url(base)} could not be reached: {found.reason}"
+        return self._out_of_reach[base]
 
 
 # ---------------------------------------------------------------- where a source may be
 
 
 def _local(path: Path, source: spec.Source) -> Text | str:
-    if path.is_file():
-        return Text(path.read_bytes(), str(path))
+    """A source in what `--source` gives.
+
+    Raises:
+        SourceError: it is there and cannot be read, or not within bounds.
+    """
+    if not os.path.isdir(path):
+        return Text(read_regular(path, most=MOST_BYTES, error=SourceError), str(path))
     if source.revision:
-        shown = subprocess.run(
-            ["git", "-C", str(path), "show", f"{source.revision}:{source.path}"],
-            capture_output=True,
-            check=False,
-        )
-        if shown.returncode == 0:
-            return Text(shown.stdout, f"{path} at {source.revision[:12]}")
-    tried = [source.path, source.package_path, source.package_path.partition("/")[2]]
-    for relative in filter(None, tried):
-        if (path / relative).is_file():
-            return Text((path / relative).read_bytes(), str(path / relative))
+        content = file_at(path, source.revision, source.path, most=MOST_BYTES)
+        if content is not None:
+            return Text(content, f"{path} at {source.revision[:12]}")
+    for relative in filter(None, [source.path, source.package_path, source.package_path.partition("/")[2]]):
+        file = path / relative
+        if os.path.lexists(file):
+            return Text(read_regular(file, most=MOST_BYTES, error=SourceError), str(file))
     return f"{path} holds no {source.path}" + (f" at {source.revision[:12]}" if source.revision else "")
 
 
@@ -154,8 +213,8 @@ def _installed(source: spec.Source) -> Text | str:
     if package.version != source.version:
         return f"{source.package} {package.version} is installed, and {source.version} is cited"
     path = Path(str(package.locate_file(source.package_path)))
-    return (
-        Text(path.read_bytes(), f"{source.package} {source.version}")
-        if path.is_file()
-        else f"{path} is not there"
-    )
+    try:
+        content = read_regular(path, most=MOST_BYTES, error=SourceError)
+    except SourceError as error:
+        return error.message
+    return Text(content, f"{source.package} {source.version}")

@@ -179,18 +179,18 @@ def test_what_is_not_at_hand_is_read_from_the_web_at_its_revision(
     specs, _ = planted
     bibliography = specs / "bibliography" / "planted.toml"
     bibliography.write_text(
-        bibliography.read_text().replace('revision = ""', 'revision = "abc"')
-        + '[sources.config]\nkind = "hub"\nrole = "checkpoint"\ntitle = "c"\nrepo = "c/d"\nrevision = "def"\npath = "config.json"\n'
+        bibliography.read_text().replace('revision = ""', f'revision = "{"ab" * 20}"')
+        + '[sources.config]\nkind = "hub"\nrole = "checkpoint"\ntitle = "c"\nrepo = "c/d"\nrevision = "cdef012"\npath = "config.json"\n'
         '[cites.config]\nclaim = "four heads"\nat = ["config"]\nvalues = { heads = 4 }\n'
     )
     reader = Reader(Library(specs), {}, web=True, github=web, hub=web)
     Served.files = {
-        "/a/b/abc/code.py": b"first\nsecond\nthird\n",
-        "/c/d/resolve/def/config.json": b'{"heads": 4}',
+        f"/a/b/{'ab' * 20}/code.py": b"first\nsecond\nthird\n",
+        "/c/d/resolve/cdef012/config.json": b'{"heads": 4}',
     }
     status = {item.cite: item.status for item in check(reader).checks}
     assert (status["planted"], status["config"]) == ("ok", "ok")
-    Served.files["/c/d/resolve/def/config.json"] = b'{"heads": 5}'
+    Served.files["/c/d/resolve/cdef012/config.json"] = b'{"heads": 5}'
     again = {
         item.cite: item for item in check(Reader(Library(specs), {}, web=True, github=web, hub=web)).checks
     }
