@@ -22,7 +22,8 @@ RELATIONS = ("direct", "contextual", "operation")
 
 Lines = tuple[tuple[int, int], ...]
 
-_SPAN = r"[0-9]+(?:-[0-9]+)?"
+_NUMBER = r"[0-9]{1,9}"
+_SPAN = rf"{_NUMBER}(?:-{_NUMBER})?"
 _PLACE = re.compile(rf"(\S+)(?: ({_SPAN}(?:,{_SPAN})*) sha256:([0-9a-f]{{64}}))?")
 
 
@@ -49,14 +50,14 @@ def place(text: str) -> Place:
     found = _PLACE.fullmatch(text)
     if found is None:
         raise SpecError(
-            f"place {text!r}: expected a source, its lines and their hash, such as 'llama3 35-46 sha256:…'"
+            f"place {text[:120]!r}: expected a source, its lines and their hash, such as 'llama3 35-46 sha256:…'"
         )
     if found[2] is None:
         return Place(found[1])
     ends = [span.partition("-") for span in found[2].split(",")]
     lines = tuple((int(first), int(last or first)) for first, _, last in ends)
     if any(not 1 <= first <= last for first, last in lines):
-        raise SpecError(f"place {text!r}: {found[2]} are no lines")
+        raise SpecError(f"place {text[:120]!r}: {found[2][:80]} are no lines")
     return Place(found[1], lines, found[3])
 
 

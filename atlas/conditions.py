@@ -21,7 +21,7 @@ def holds(when: str | None, values: Mapping[str, bool | int | float | str]) -> b
         return True
     name, equals, word = when.partition("=")
     if name not in values:
-        raise SpecError(f"when = {when!r}: nothing is called {name!r}")
+        raise SpecError(f"when = {when[:80]!r}: nothing is called {name[:80]!r}")
     value = values[name]
     if not equals:
         return value not in (0, False, "off")

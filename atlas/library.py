@@ -6,7 +6,7 @@ table has the same name, take their place. Nothing in them is ever executed.
 
 from __future__ import annotations
 
-import tomllib
+import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -16,31 +16,33 @@ from pydantic import ValidationError
 
 from atlas import spec
 from atlas.errors import SpecError
+from atlas.toml_text import read_toml as read_toml
 
 T = TypeVar("T", bound=spec.Spec)
 
 PARTS = ("axes.toml", "bibliography", "components", "architectures", "catalogue", "models")
 """What a folder of description files holds, or some of it."""
 
+MOST_FILES = 4_096
+"""In one folder of description files."""
+
+MOST_BYTES = 16 * 2**20
+"""Of all description files that one command reads; the atlas's own have 101,086."""
+
+MOST_FAULTS = 20
+"""Told of one table; a table of ten thousand wrong keys is told as well by these."""
+
+MOST_NESTED = 8
+"""Products of axes in each other."""
+
+MOST_PARTS = 32
+"""Of an axis, down to those that are no products: as many as a whole shape may have."""
+
 
 def builtin_folder() -> Path:
     """Where the atlas's own specs lie: inside the installed package, or beside it in a working tree."""
     inside = Path(__file__).with_name("specs")
     return inside if inside.is_dir() else Path(__file__).parents[1] / "specs"
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file's tables.
-
-    Raises:
-        SpecError: the file cannot be read, is not UTF-8 or is not TOML; with line and column.
-    """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SpecError(f"{path}: not TOML: {error}") from None
 
 
 def validate(kind: type[T], table: object, where: str) -> T:
@@ -55,9 +57,45 @@ def validate(kind: type[T], table: object, where: str) -> T:
         faults = [
             f"{'.'.join(map(str, fault['loc'])) or 'the table'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
             + (f", found {repr(fault['input'])[:60]}" if fault["type"] != "missing" else "")
-            for fault in error.errors(include_url=False)
+            for fault in error.errors(include_url=False, include_context=False)[:MOST_FAULTS]
         ]
+        if error.error_count() > MOST_FAULTS:
+            faults.append(f"and {error.error_count() - MOST_FAULTS:,} more")
         raise SpecError(f"{where}: " + "; ".join(faults)) from None
+
+
+def _files(folder: Path) -> list[Path]:
+    """The description files in a folder, in the order of their names; none where there is no folder.
+
+    Raises:
+        SpecError: it cannot be read, is something else, or holds too many.
+    """
+    found = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".toml"):
+                    found.append(folder / entry.name)
+                    if len(found) > MOST_FILES:
+                        raise SpecError(f"{folder}: more than {MOST_FILES:,} description files")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise SpecError(f"{folder}: cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise SpecError(f"{str(folder)!r} is not a path") from None
+    return sorted(found)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something is there to be read, or to be refused: a link to nothing is no file, a FIFO is a wrong one."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
 
 
 class Library:
@@ -66,6 +104,8 @@ class Library:
     def __init__(self, *overlays: Path) -> None:
         self.folders = (builtin_folder(), *overlays)
         self._loaded: dict[tuple[str, str], spec.Spec] = {}
+        self._paths: dict[str, dict[str, Path]] = {}
+        self._bytes = 0
         self.bound: dict[str, Any] = {}
         """Catalogued model's id -> its graph, kept by `atlas.bind`: many checkpoints are held against one."""
 
@@ -76,10 +116,10 @@ class Library:
         found: dict[str, spec.Axis] = {}
         for folder in self.folders:
             path = folder / "axes.toml"
-            if path.is_file():
+            if _is_there(path):
                 found |= {
                     name: validate(spec.Axis, table, f"{path}: {name}")
-                    for name, table in read_toml(path).items()
+                    for name, table in self._read(path).items()
                 }
         return found
 
@@ -88,17 +128,33 @@ class Library:
         """For each axis that is a product, the axes it is made of.
 
         Raises:
-            SpecError: an axis is made of one that is not known, or of itself.
+            SpecError: an axis is made of one that is not known, or of itself, or of more than any shape has.
         """
         found = {name: tuple(axis.parts.split()) for name, axis in self.axes.items() if axis.parts}
+        known: dict[str, tuple[int, int]] = {}
 
-        def look_into(name: str, inside: tuple[str, ...]) -> None:
+        def look_into(name: str, inside: tuple[str, ...]) -> tuple[int, int]:
+            """How many axes that are no products it comes down to, and through how many levels; each is asked once."""
+            if name in known:
+                return known[name]
             if name not in self.axes:
                 raise SpecError(f"axes.toml: {inside[-1]} is made of {name}, which is no axis")
             if name in inside:
                 raise SpecError(f"axes.toml: {' is made of '.join((*inside, name))}")
-            for part in found.get(name, ()):
-                look_into(part, (*inside, name))
+            count, levels = 1, 0
+            if name in found and len(inside) <= MOST_NESTED:
+                below = [look_into(part, (*inside, name)) for part in found[name]]
+                count, levels = sum(each[0] for each in below), 1 + max(each[1] for each in below)
+            if levels > MOST_NESTED or len(inside) > MOST_NESTED:
+                raise SpecError(
+                    f"axes.toml: {(*inside, name)[0]} is made of products in each other, more than {MOST_NESTED} deep"
+                )
+            if count > MOST_PARTS:
+                raise SpecError(
+                    f"axes.toml: {name} is made of more than {MOST_PARTS} axes, counting the parts of its parts"
+                )
+            known[name] = count, levels
+            return known[name]
 
         for name in found:
             look_into(name, ())
@@ -145,19 +201,36 @@ class Library:
     # ---- one file for each thing
 
     def paths(self, kind: str) -> dict[str, Path]:
-        """File stem -> path of everything in that folder; later folders take the place of earlier ones."""
-        return {path.stem: path for folder in self.folders for path in sorted((folder / kind).glob("*.toml"))}
+        """File stem -> path of everything in that folder; later folders take the place of earlier ones.
+
+        Raises:
+            SpecError: a folder cannot be read, or holds more files than a description has.
+        """
+        if kind not in self._paths:
+            self._paths[kind] = {
+                path.stem: path
+                for folder in self.folders
+                for path in _files(folder / kind)
+                if _is_there(path)
+            }
+        return self._paths[kind]
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        tables = read_toml(path)
+        self._bytes += path.stat().st_size
+        if self._bytes > MOST_BYTES:
+            raise SpecError(f"{path}: with this file the descriptions have more than {MOST_BYTES:,} bytes")
+        return tables
 
     def _load(self, kind: type[T], folder: str, name: str) -> T:
         if (folder, name) not in self._loaded:
-            paths = (over / folder / f"{name}.toml" for over in reversed(self.folders))
-            path = next((path for path in paths if path.is_file()), None)
+            path = self.paths(folder).get(name)
             if path is None:
                 raise SpecError(
-                    f"{folder}/{name}.toml: no such description",
-                    hint=f"there are {', '.join(self.paths(folder))}",
+                    f"{folder}/{name[:100]}.toml: no such description",
+                    hint=f"there are {', '.join(list(self.paths(folder))[:50])}",
                 )
-            described = validate(kind, read_toml(path), str(path))
+            described = validate(kind, self._read(path), str(path))
             own = getattr(described, "id", name)
             if own != name:  # others find it by the file's name
                 raise SpecError(f"{path}: id is {own!r}, expected the file's name, {name!r}")

@@ -19,7 +19,13 @@ from functools import cache, cached_property
 from atlas import shapes
 from atlas.errors import SpecError
 
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+MOST_PLACEHOLDERS = 8
+"""Of a tensor's name: layer, expert and a few more."""
+
+MOST_WEIGHTS = 64
+"""Side by side in one tensor."""
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -27,16 +33,23 @@ class Template:
     """A tensor's name with placeholders for the indices in it.
 
     Raises:
-        SpecError: braces that are no placeholder, or two placeholders with nothing between, which could not be matched.
+        SpecError: braces that are no placeholder, too many of them, or two with nothing but digits between: then a name
+            could be matched in several ways, and looking for one would take for ever.
     """
 
     text: str
 
     def __post_init__(self) -> None:
-        rest = _PLACEHOLDER.sub("", self.text)
-        if "{" in rest or "}" in rest or "}{" in self.text:
+        pieces = _PLACEHOLDER.split(self.text)
+        words, between = pieces[1::2], pieces[2:-1:2]
+        if any("{" in piece or "}" in piece for piece in pieces[::2]) or not all(map(_parts, between)):
             raise SpecError(
-                f"{self.text!r}: expected each placeholder as {{word}}, with something between two of them"
+                f"{_short(self.text)}: expected each placeholder as {{word}}, with something between two of them "
+                "that is not only digits"
+            )
+        if len(words) > MOST_PLACEHOLDERS:
+            raise SpecError(
+                f"{_short(self.text)}: {len(words):,} placeholders, expected at most {MOST_PLACEHOLDERS}"
             )
 
     @cached_property
@@ -60,14 +73,24 @@ class Template:
                 pattern += f"(?P={piece})"
             else:
                 seen.add(piece)
-                # As checkpoints write them: no sign, no leading zero, ASCII digits.
-                pattern += f"(?P<{piece}>0|[1-9][0-9]*)"
+                # As checkpoints write them: no sign, no leading zero, ASCII digits; and not thousands of them.
+                pattern += f"(?P<{piece}>0|[1-9][0-9]{{0,17}})"
         return re.compile(pattern)
 
     def match(self, name: str) -> dict[str, int] | None:
         """The indices at which this template gives that name; None if it never does."""
         found = self._pattern.fullmatch(name)
         return {word: int(index) for word, index in found.groupdict().items()} if found else None
+
+
+def _parts(between: str) -> bool:
+    """Whether a text between two placeholders parts their digits."""
+    return re.search(r"[^0-9]", between) is not None
+
+
+def _short(text: str) -> str:
+    """A text in a message: as Python writes it, and never long."""
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
 @dataclass(frozen=True)
@@ -95,13 +118,17 @@ def holding(text: str) -> Holding:
     left, equals, right = text.partition("=")
     weights = tuple(word.strip() for word in left.split("+"))
     if not all(re.fullmatch(r"\w+(\.\w+)+", word) for word in weights):
-        raise SpecError(f"{text!r}: expected weights such as 'attention.wq', joined by '+', before '='")
+        raise SpecError(f"{_short(text)}: expected weights such as 'attention.wq', joined by '+', before '='")
+    if len(weights) > MOST_WEIGHTS:
+        raise SpecError(
+            f"{_short(text)}: {len(weights):,} weights in one tensor, expected at most {MOST_WEIGHTS}"
+        )
     layout = shapes.parse(right.strip()) if equals else None
     stars = shapes.atoms(layout or ()).count(shapes.REST)
     if len(weights) > 1 and stars != 1:
         raise SpecError(
-            f"{text!r}: {len(weights)} weights in one tensor need one '*' in the layout, found {stars}"
+            f"{_short(text)}: {len(weights)} weights in one tensor need one '*' in the layout, found {stars}"
         )
     if len(weights) == 1 and stars:
-        raise SpecError(f"{text!r}: '*' is for several weights in one tensor, and this is one")
+        raise SpecError(f"{_short(text)}: '*' is for several weights in one tensor, and this is one")
     return Holding(weights, layout)

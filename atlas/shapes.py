@@ -16,6 +16,7 @@ import ast
 import math
 import operator
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
@@ -32,6 +33,15 @@ Number = int | float
 
 REST = "*"
 
+MOST_CHARACTERS = 1_000
+"""Of a shape or an expression as it is written; the longest of the atlas's own has 41."""
+
+MOST_AXES = 32
+"""Of one shape, those inside parentheses counted each."""
+
+MOST_BITS = 256
+"""Of an integer on the way to a result: a size has fewer than 64, and so the product of several is never cut off."""
+
 _TOKEN = re.compile(r"\(|\)|\*|[A-Za-z_]\w*|\S")
 
 
@@ -40,8 +50,13 @@ def parse(text: str) -> Shape:
     """The groups of axes a shape is written as.
 
     Raises:
-        SpecError: unbalanced or nested parentheses, an empty group, or a character that is no axis.
+        SpecError: unbalanced or nested parentheses, an empty group, a character that is no axis, or more axes than any
+            tensor has.
     """
+    if len(text) > MOST_CHARACTERS:
+        raise SpecError(
+            f"shape {_short(text)}: {len(text):,} characters, expected at most {MOST_CHARACTERS:,}"
+        )
     groups: list[Group] = []
     open_group: list[str] | None = None
     for token in _TOKEN.findall(text):
@@ -64,7 +79,14 @@ def parse(text: str) -> Shape:
             groups.append((token,))
     if open_group is not None:
         raise SpecError(f"shape {text!r}: '(' is not closed")
+    if (count := sum(map(len, groups))) > MOST_AXES:
+        raise SpecError(f"shape {_short(text)}: {count} axes, expected at most {MOST_AXES}")
     return tuple(groups)
+
+
+def _short(text: str) -> str:
+    """A text in a message: as Python writes it, and never long."""
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
 def render(shape: Shape) -> str:
@@ -121,61 +143,82 @@ _OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
 @cache
 def _expression(text: str) -> ast.expr:
     try:
-        return ast.parse(text, mode="eval").body
+        if len(text) <= MOST_CHARACTERS:
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore"
+                )  # of `1if`: a warning would show the text, and is followed by a refusal
+                return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # a NUL byte; nested too deep
-        raise SpecError(f"{text[:80]!r} is not arithmetic on named axes") from None
+        pass
+    raise SpecError(f"{_short(text)} is not arithmetic on named axes")
 
 
 def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     """Arithmetic on named numbers, in integers as long as its operands are.
 
-    `/` between integers is exact: one that leaves a remainder is an error, never a rounded size.
+    `/` between integers is exact: one that leaves a remainder is an error, never a rounded size. No value on the way has
+    more than `MOST_BITS` bits or is infinite, so that no expression takes long, however it is nested.
 
     Raises:
         MissingName: a name without a value.
-        SpecError: an inexact division, or anything but `+ - * / **`.
+        SpecError: an inexact division, a value that is too large, or anything but `+ - * / **`.
     """
 
     def go(node: ast.expr) -> Number:
+        return _bounded(work_out(node), text)
+
+    def work_out(node: ast.expr) -> Number:
         match node:
             case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
                 return value
             case ast.Name(id=name):
                 if name not in values:
-                    raise MissingName(f"{text!r}: {name} has no value here")
+                    raise MissingName(f"{_short(text)}: {name} has no value here")
                 return values[name]
             case ast.UnaryOp(op=ast.USub(), operand=inner):
                 return -go(inner)
             case ast.BinOp(left=left, op=ast.Div(), right=right):
-                return _divide(go(left), go(right), text)
+                return _divide(go(left), go(right), _short(text))
             case ast.BinOp(left=left, op=ast.Pow(), right=right):
-                return _power(go(left), go(right), text)
+                return _power(go(left), go(right), _short(text))
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
                 return _OPERATORS[type(op)](go(left), go(right))
-        raise SpecError(f"{text!r} is not arithmetic on named axes")
+        raise SpecError(f"{_short(text)} is not arithmetic on named axes")
 
     try:
         return go(_expression(text))
     except (OverflowError, RecursionError):
-        raise SpecError(f"{text[:80]!r} gives no finite number") from None
+        raise SpecError(f"{_short(text)} gives no finite number") from None
 
 
-def _power(base: Number, exponent: Number, text: str) -> Number:
+def _bounded(value: Number, text: str) -> Number:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SpecError(f"{_short(text)} gives no finite number")
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise SpecError(f"{_short(text)} gives an integer of more than {MOST_BITS} bits")
+    return value
+
+
+def _power(base: Number, exponent: Number, where: str) -> Number:
     if abs(exponent) > 64:
-        raise SpecError(f"{text!r}: the exponent {exponent:,} is beyond any that a size needs")
+        raise SpecError(f"{where}: the exponent {exponent:,} is beyond any that a size needs")
     if base < 0 and exponent != int(exponent):
-        raise SpecError(f"{text!r}: a root of the negative number {base:,}")
+        raise SpecError(f"{where}: a root of the negative number {base:,}")
     if base == 0 and exponent < 0:
-        raise SpecError(f"{text!r}: division by zero")
+        raise SpecError(f"{where}: division by zero")
+    # base ** exponent has at least this many bits: told before it is worked out.
+    if isinstance(base, int) and (base.bit_length() - 1) * exponent > MOST_BITS:
+        raise SpecError(f"{where} gives an integer of more than {MOST_BITS} bits")
     result: Number = base**exponent
     return result
 
 
-def _divide(top: Number, bottom: Number, text: str) -> Number:
+def _divide(top: Number, bottom: Number, where: str) -> Number:
     if bottom == 0:
-        raise SpecError(f"{text!r}: division by zero")
+        raise SpecError(f"{where}: division by zero")
     if isinstance(top, int) and isinstance(bottom, int):
         if top % bottom:
-            raise SpecError(f"{text!r}: {top:,} does not divide by {bottom:,} without a remainder")
+            raise SpecError(f"{where}: {top:,} does not divide by {bottom:,} without a remainder")
         return top // bottom
     return top / bottom

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,9 +42,15 @@ def library_of(specs: list[Path] | None) -> Library:
     from atlas.library import PARTS, Library
 
     for folder in specs or ():
-        if not folder.is_dir():
-            raise UsageError(f"--specs {folder}: no such folder")
-        if not any((folder / part).exists() for part in PARTS):
+        try:
+            names = set(os.listdir(folder))
+        except FileNotFoundError:
+            raise UsageError(f"--specs {folder}: no such folder") from None
+        except OSError as error:
+            raise UsageError(f"--specs {folder}: cannot be read: {error.strerror or error}") from None
+        except ValueError:
+            raise UsageError(f"--specs {str(folder)!r} is not a path") from None
+        if names.isdisjoint(PARTS):
             raise UsageError(
                 f"--specs {folder}: there are no description files in it",
                 hint=f"give the folder that holds {', '.join(PARTS[:-1])} or {PARTS[-1]}",

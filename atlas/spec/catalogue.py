@@ -1,13 +1,21 @@
 """`catalogue/*.toml`: Meta's catalogue as it stands, entry by entry, and where each entry stands in its file."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from atlas.spec.table import Spec
+from pydantic import Field
+
+from atlas.spec.table import Some, Spec
+
+Line = Annotated[int, Field(ge=1, lt=10**9)]
+Lines = Some[Annotated[list[Line], Field(min_length=2, max_length=2)]]
+"""Ranges, first and last line of each."""
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Named(Spec):
-    lines: list[list[int]]
-    sha256: str
+    lines: Lines
+    sha256: Sha256
 
 
 class CatalogueEntry(Spec):
@@ -20,11 +28,11 @@ class CatalogueEntry(Spec):
     description: str
     huggingface_repo: str | None = None
     quantization_format: str
-    pth_file_count: int
-    max_seq_length: int
+    pth_file_count: Annotated[int, Field(ge=0)]
+    max_seq_length: Annotated[int, Field(ge=0)]
     metadata: dict[str, Any] = {}
-    lines: list[list[int]]
-    sha256: str
+    lines: Lines
+    sha256: Sha256
     uses: list[str] = []
     arch_args: dict[str, Any]
 

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 Value = bool | int | float | str
 
 T = TypeVar("T")
-Some = Annotated[list[T], Field(min_length=1)]
-"""A list that would make no sense empty."""
+Some = Annotated[list[T], Field(min_length=1, max_length=256)]
+"""A list that would make no sense empty, nor with more than a few dozen items: each of them is worked on with all others."""
 
 
 class Spec(BaseModel):
