@@ -26,14 +26,14 @@ PARTS = ("axes.toml", "bibliography", "components", "architectures", "catalogue"
 MOST_FILES = 4_096
 """In one folder of description files."""
 
-MOST_BYTES = 16 * 2**20
+MOST_BYTES = 8 * 2**20
 """Of all description files that one command reads; the atlas's own have 101,086."""
 
 MOST_FAULTS = 20
 """Told of one table; a table of ten thousand wrong keys is told as well by these."""
 
 MOST_NESTED = 8
-"""Products of axes in each other."""
+"""Products of axes in each other, and tables that are each like the next."""
 
 MOST_PARTS = 32
 """Of an axis, down to those that are no products: as many as a whole shape may have."""
@@ -261,6 +261,8 @@ class Library:
             raise SpecError(f"{where}: like = {name!r}, which is no table of it")
         if name in inside:
             raise SpecError(f"{where}: {' is like '.join((*inside, name))}")
+        if len(inside) > MOST_NESTED:
+            raise SpecError(f"{where}: more than {MOST_NESTED} tables are like one another")
         own = architecture.configs[name]
         if own.like is None:
             return own

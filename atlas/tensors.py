@@ -7,6 +7,7 @@ once, nothing named that no component has), given their layers, and expanded.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ from atlas.errors import SpecError, UsageError
 from atlas.graph import Graph, Weight
 from atlas.names import Holding, Template, holding
 from atlas.shapes import REST, Shape, atoms
+
+MOST_NAMES = 1_000_000
+"""Of one row: a thousand layers of a thousand experts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +184,19 @@ def _row(
     along = holds.packed_along
     if along is not None:
         shape = [sum(size[i] for size in sizes) if i == along else n for i, n in enumerate(sizes[0])]
+    indices = tuple((word, graph.dims[axis]) for axis, word in gone.items())
+    names = math.prod(count for _, count in indices) * (len(layers[0]) if layer_word else 1)
+    if names > MOST_NAMES:
+        raise SpecError(
+            f"{where}: {text!r} stands for {names:,} tensors, at most {MOST_NAMES:,} can be listed"
+        )
     return Row(
         template=template,
         holds=holds,
         weights=weights,
         layouts=layouts,
         shape=tuple(shape),
-        indices=tuple((word, graph.dims[axis]) for axis, word in gone.items()),
+        indices=indices,
         layers=(layer_word, layers[0]) if layer_word else None,
         tied_to=graph.tied_to(weights[0]),
     )

@@ -15,14 +15,14 @@ from typing import Any
 from atlas.errors import SpecError
 from atlas.files import read_regular
 
-MOST_BYTES = 2**20
+MOST_BYTES = 2**18
 """Of a description file; the longest of the atlas's own has 14,008."""
 
 MOST_DEPTH = 16
 """Of tables and arrays in each other; the atlas's own need 7."""
 
 MOST_CHARACTERS = 10_000
-"""Of a text or a key."""
+"""Of a text, a key or a line. Python's reader takes time in the square of a dotted key's length, and keys end with their line."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -33,6 +33,10 @@ def read_toml(path: Path) -> dict[str, Any]:
             it is beyond what a description needs.
     """
     data = read_regular(path, most=MOST_BYTES, error=SpecError)
+    if (longest := max(map(len, data.split(b"\n")))) > MOST_CHARACTERS:
+        raise SpecError(
+            f"{path}: not TOML that can be read: a line of {longest:,} bytes, expected at most {MOST_CHARACTERS:,}"
+        )
     try:
         tables = tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

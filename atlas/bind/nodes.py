@@ -13,6 +13,9 @@ from atlas.graph import Node, Operand, Step, Weight
 from atlas.model import Scalar
 from atlas.shapes import Shape
 
+MOST_STEPS = 20_000
+"""Of all kinds of block together; the largest of the atlas's own models has 66."""
+
 
 class Nodes:
     """Binds nodes in execution order.
@@ -37,11 +40,15 @@ class Nodes:
         }
         self.weights: dict[str, Weight] = {}
         self.indexes: dict[str, str] = {}
+        self._steps = 0
 
     def bind(self, node: spec.Node, known: dict[str, Shape], stack_axes: Mapping[str, str]) -> Node:
         """Bind a node and enter its result, and its inner symbols, into `known`."""
         component = self.library.component(node.component)
         self.binding.known_renames(node.axes, node.id)
+        self._steps += len(component.steps)
+        if self._steps > MOST_STEPS:
+            raise self.binding.fault(node.id, f"with its steps the graph has more than {MOST_STEPS:,}")
         axes = {**stack_axes, **node.axes}
         params = self._params(node, component)
 

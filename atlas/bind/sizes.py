@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from atlas import shapes
 from atlas.bind.binding import Binding
 from atlas.errors import ConfigError, SpecError
+from atlas.importers.dimensions import LARGEST
 
 
 def sizes(binding: Binding) -> dict[str, int]:
@@ -30,10 +31,9 @@ def sizes(binding: Binding) -> dict[str, int]:
         except SpecError as error:
             raise ConfigError(f"{model.id}: {binding.meaning(axis)} cannot be had: {error.message}") from None
     for axis, count in found.items():
-        if count < 1:
-            raise ConfigError(
-                f"{model.id}: {binding.meaning(axis)} is {count:,}, expected a positive integer"
-            )
+        if not 1 <= count <= LARGEST:
+            bounds = "a positive integer" if count < 1 else f"at most {LARGEST:,}"
+            raise ConfigError(f"{model.id}: {binding.meaning(axis)} is {count:,}, expected {bounds}")
     for axis, parts in library.parts.items():
         if axis in found and all(part in found for part in parts):
             product = shapes.size(parts, found)

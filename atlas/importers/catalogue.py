@@ -13,19 +13,23 @@ import json
 import math
 import os
 import re
+import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from atlas.errors import ConfigError
+from atlas.files import read_regular
 from atlas.importers.syntax import HINT, Evaluator, Instance, Member
 
 SOURCE = "llama-models/sku_list"
 """What the bibliography calls the file that the lines are in."""
 
-# Meta's two files have 43 KB together.
-MOST_BYTES = 1 << 20
+# Meta's two files have 43 KB together, and the entries as they are written 31 KB. Some Pythons take time in the square of
+# the length for an f-string.
+MOST_BYTES = 1 << 17
+MOST_CHARACTERS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,23 +131,19 @@ def _version(package: Path) -> str | None:
 
 def _parse(path: Path) -> tuple[str, ast.Module]:
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise ConfigError(
-                f"{path} has more than {MOST_BYTES} bytes, far more than a catalogue", hint=HINT
-            )
+        data = read_regular(path, most=MOST_BYTES, error=ConfigError)
+    except ConfigError as error:
+        raise ConfigError(error.message, hint=HINT) from None
+    try:
         # Lines as the tree counts them: these endings and no others.
         text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-        return text, ast.parse(text, path.name)
-    except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be read: {error.strerror}", hint="see that you may read it"
-        ) from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they would show what the file says
+            return text, ast.parse(text, path.name)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text, from byte {error.start} on", hint=HINT) from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        why = str(error) or "too deeply nested"
+        why = str(error)[:200] or "too deeply nested"
         raise ConfigError(f"{path} cannot be parsed as Python: {why}", hint=HINT) from None
 
 
@@ -153,21 +153,23 @@ class _Reader:
     def __init__(self, evaluator: Evaluator, path: Path, text: str) -> None:
         self._evaluator, self._path, self._lines = evaluator, path, text.split("\n")
         self._seen: set[str] = set()
+        self._hashes: dict[tuple[int, int], str] = {}
+        self._characters = 0
         self.names: dict[str, Named] = {}
 
     def entry(self, model: Instance) -> Entry:
         core, variant = self._value(model, "core_model_id", str), self._value(model, "variant", str)
         family = self._value(model, "model_family", str)
         if not re.fullmatch(r"[a-z0-9_]+", family):
-            raise self._evaluator.refusal(model.call, f"the family {family!r}, which cannot name a file")
+            raise self._evaluator.refusal(model.call, f"the family {family[:80]!r}, which cannot name a file")
         descriptor = f"{core}:{variant}" if variant else core
         if descriptor in self._seen:
-            raise self._evaluator.refusal(model.call, f"a second entry {descriptor!r}")
+            raise self._evaluator.refusal(model.call, f"a second entry {descriptor[:80]!r}")
         self._seen.add(descriptor)
         for name, node in model.uses.items():
             self.names[name] = Named(*self._cite(node))
         lines, sha256 = self._cite(model.call)
-        return Entry(
+        entry = Entry(
             descriptor=descriptor,
             core_model_id=core,
             variant=variant,
@@ -183,6 +185,11 @@ class _Reader:
             arch_args=self._value(model, "arch_args", dict),
             metadata=self._value(model, "metadata", dict),
         )
+        # A constant counts once in the file, and wherever an entry names it in what is written.
+        self._characters += len(repr(entry))
+        if self._characters > MOST_CHARACTERS:
+            raise self._evaluator.refusal(model.call, f"entries of more than {MOST_CHARACTERS:,} characters")
+        return entry
 
     def _value(self, model: Instance, name: str, *kinds: type) -> Any:
         value = self._evaluator.attribute(model, name, model.call)
@@ -197,8 +204,10 @@ class _Reader:
         if self._evaluator.home[node] != self._path:
             raise self._evaluator.refusal(node, f"an entry takes values from here, not {self._path.name}")
         first, last = node.lineno, node.end_lineno or node.lineno
-        text = "".join(f"{line}\n" for line in self._lines[first - 1 : last])
-        return [[first, last]], hashlib.sha256(text.encode()).hexdigest()
+        if (first, last) not in self._hashes:
+            text = "".join(f"{line}\n" for line in self._lines[first - 1 : last])
+            self._hashes[first, last] = hashlib.sha256(text.encode()).hexdigest()
+        return [[first, last]], self._hashes[first, last]
 
 
 def _plain(value: object) -> bool:

@@ -9,6 +9,7 @@ import ast
 import hashlib
 import importlib.util
 import json
+import os
 import tomllib
 from dataclasses import asdict
 from itertools import pairwise
@@ -138,7 +139,7 @@ CHANGES = [
     ("from", "fron", "sku_list.py cannot be parsed as Python: invalid syntax (sku_list.py, line 1)"),
     ("from", "\0", "sku_list.py cannot be parsed as Python"),
     ("from", "x = " + "-" * 100_000 + "1\nfrom", "sku_list.py cannot be parsed as Python"),
-    ("from", "#" * 2**20 + "\nfrom", "sku_list.py has more than 1048576 bytes"),
+    ("from", "#" * 2**20 + "\nfrom", "sku_list.py: larger than 131,072 bytes"),
 ]
 
 
@@ -288,9 +289,9 @@ def test_what_is_no_catalogue_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(*_: object) -> None:
+    def denied(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
     planted(tmp_path)
-    monkeypatch.setattr(Path, "open", denied)
-    refused(tmp_path, "sku_list.py cannot be read: Permission denied")
+    monkeypatch.setattr(os, "open", denied)
+    refused(tmp_path, "sku_list.py: cannot be read: Permission denied")
