@@ -129,8 +129,15 @@ def _all_parts(axis: str, parts: Mapping[str, Group]) -> set[str]:
 
 
 def size(group: Iterable[str], dims: Mapping[str, int]) -> int:
-    """The product of the axes' sizes."""
-    return math.prod(dims[axis] for axis in group)
+    """The product of the axes' sizes.
+
+    Raises:
+        MissingName: one has no size.
+    """
+    try:
+        return math.prod(dims[axis] for axis in group)
+    except KeyError as missing:
+        raise MissingName(f"the axis {str(missing.args[0])[:80]} has no size here") from None
 
 
 _OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {

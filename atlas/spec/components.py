@@ -34,6 +34,7 @@ class Step(Words):
 class Component(Words):
     id: str
     ports: dict[str, str] = Field(alias="in")
-    params: dict[str, Value | list[str]] = {}
+    params: dict[str, Value | Some[str]] = {}
+    """The default of each; or the words it may be, the default first."""
     weights: dict[str, Weight] = {}
     steps: Some[Step]
