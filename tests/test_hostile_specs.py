@@ -123,7 +123,15 @@ def test_a_name_never_leads_out_of_its_folder(name: str, overlay: Overlay, tmp_p
     (tmp_path / "secret.toml").write_text("id = 'secret'")
     text = (builtin_folder() / "architectures" / "llama.toml").read_text()
     assert 'is = "glu"' in text
-    library = overlay({"architectures/llama.toml": text.replace('is = "glu"', f'is = "{name}"')})
+    glu = (
+        builtin_folder() / "components" / "glu.toml"
+    ).read_text()  # so that the folder is there to lead out of
+    library = overlay(
+        {
+            "architectures/llama.toml": text.replace('is = "glu"', f'is = "{name}"'),
+            "components/glu.toml": glu,
+        }
+    )
     with bounded():
         faults = check(library).faults
     assert faults
