@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from atlas.checkpoint.entries import MAX_COUNT, Tensor
 from atlas.checkpoint.faults import AGAIN, Fault, Malformed, show
+from atlas.checkpoint.tensor import MAX_COUNT, Tensor, product
 from atlas.dtypes import BITS
 
 if TYPE_CHECKING:
@@ -34,12 +34,7 @@ def contradictions(header: Header, where: str) -> tuple[Fault, ...]:
 
 def _against_itself(tensor: Tensor) -> Malformed | None:
     """Shape × dtype against the span of the offsets."""
-    elements = 1
-    for dim in tensor.shape:
-        elements *= dim
-        if elements > MAX_COUNT:  # at once, as in the library: a zero that follows saves nothing
-            break
-    bits = elements * BITS[tensor.dtype]
+    bits = product(tensor.shape) * BITS[tensor.dtype]
     span = tensor.end - tensor.begin
     if bits == 8 * span and bits <= MAX_COUNT:
         return None
