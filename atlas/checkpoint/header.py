@@ -160,7 +160,7 @@ def examine(prefix: bytes, file_bytes: int, where: str) -> Examined:
             tensors, metadata = scan(prefix, LENGTH_BYTES, stop)
         except Irregular as odd:
             if length > entries.MOST_DECODED_BYTES:
-                raise _wrong_at(prefix, odd.at, stop) from None
+                raise _Faulty([_wrong_at(prefix, odd.at, stop, where)]) from None
             tensors, metadata = _decoded(prefix[LENGTH_BYTES:stop], where)
         header = _header(tensors, metadata, length, file_bytes)
     except _Faulty as faulty:
@@ -223,17 +223,20 @@ def _decoded(raw: bytes, where: str) -> tuple[list[Tensor], dict[str, str]]:
     return tensors, metadata
 
 
-def _wrong_at(data: bytes, at: int, end: int) -> Malformed:
+def _wrong_at(data: bytes, at: int, end: int, where: str) -> Fault:
     """What is wrong at a byte of a header that is too long to be decoded as a whole."""
+    name = None
     try:
         name, value, _ = entries.member(data, at, end)
         if name == METADATA:
+            name = None
             entries.metadata(value)
         else:
             entries.tensor(name, value)
     except Malformed as wrong:
-        return wrong
-    return Malformed(f"the header has, at byte {at:,}, something wrong or out of place, near {show(name)}")
+        return wrong.at(where, name)
+    near = show(data[at : at + 40].decode("utf-8", "replace"))
+    return Malformed(f"the header has something wrong or out of place at byte {at:,}, near {near}").at(where)
 
 
 def _sound(examined: Examined) -> Header:

@@ -11,12 +11,11 @@ import codecs
 import json
 import re
 from array import array
-from collections import Counter
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterator, Set
+from itertools import chain, pairwise
 
 from atlas.checkpoint import entries
-from atlas.checkpoint.faults import Malformed
+from atlas.checkpoint.faults import Malformed, show
 from atlas.checkpoint.tensor import MAX_COUNT, Tensor
 from atlas.dtypes import BITS
 
@@ -69,6 +68,7 @@ def scan(data: bytes, begin: int, end: int) -> tuple[list[Tensor], dict[str, str
 
     Raises:
         Irregular: it is not JSON, or not a header, or one that only `atlas.checkpoint.entries` can read.
+        Malformed: a key stands twice in the metadata.
     """
     if data[begin : begin + 1] != b"{" or not _is_utf8(data, begin, end):
         raise Irregular(begin)
@@ -197,8 +197,8 @@ class _Scan:
                     strings[name] = value
             if stop - first >= _MOST_METADATA_BYTES:
                 strings.clear()
-            if names.twice() and _repeats(names, (name for name, _, _ in self._pairs(first))):
-                raise Irregular(at)
+            if twice := names.twice():
+                _require_once(twice, (name for name, _, _ in self._pairs(first)))
         after = _AFTER.match(data, stop, end)
         if after is None:
             raise Irregular(at)
@@ -244,16 +244,21 @@ class _Names:
         found: set[int] = set()
         for bucket in self.buckets:
             if len(set(bucket)) < len(bucket):
-                found.update(number for number, times in Counter(bucket).items() if times > 1)
+                in_order = sorted(bucket)
+                found.update(a for a, b in pairwise(in_order) if a == b)
         return found
 
 
-def _repeats(names: _Names, again: Iterator[str]) -> bool:
-    """Whether of the names whose hashes are equal any are."""
-    hashes, seen = names.twice(), set[str]()
-    for name in again:
+def _require_once(hashes: Set[int], names: Iterator[str]) -> None:
+    """Of the names that have these hashes, each may stand once.
+
+    Raises:
+        Malformed: one stands twice.
+    """
+    seen: set[str] = set()
+    for name in names:
         if hash(name) in hashes:
             if name in seen:
-                return True
+                times = 2 + sum(other == name for other in names)
+                raise Malformed(f"__metadata__ has the key {show(name)} {times:,} times; expected once")
             seen.add(name)
-    return False
