@@ -32,8 +32,8 @@ def other_bytes(file: str, digest: str, recorded: Recorded) -> Finding:
         file=file,
         expected=recorded.digest,
         found=digest,
-        message=f"{file}: the {title} of the file is {digest[:12]}…, expected {recorded.digest[:12]}… as {recorded.who} has it: "
-        "these are not the bytes that were published; download it again",
+        message=f"{file}: the {title} of the file is {digest[:12]}…, expected {recorded.digest[:12]}… as recorded in "
+        f"{recorded.where}: these are not the bytes that were published; download it again",
     )
 
 
