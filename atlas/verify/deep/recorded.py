@@ -65,9 +65,9 @@ def recorded(store: Folder, files: Iterable[str]) -> tuple[dict[str, Recorded], 
         if found is not None:
             known[name] = found
     if unread:
-        name, error = unread[0]
+        name, first = unread[0]
         more = f"; {len(unread) - 1:,} more of these records cannot be read either" if len(unread) > 1 else ""
-        findings.append(warning(code="hash", file=name, count=len(unread), message=error.message + more))
+        findings.append(warning(code="hash", file=name, count=len(unread), message=first.message + more))
     return known, findings
 
 
