@@ -107,9 +107,9 @@ def said(message: str, hint: str) -> str:
 
 def listing(names: Sequence[str], most: int = 3) -> str:
     """`a, b, c and 5 more`; a name that is too long to be read is cut."""
-    names = [name if len(name) <= LONGEST_WORD else _cut(name, LONGEST_WORD) for name in names[: most + 1]] + [
-        *names[most + 1 :]
-    ]
+    names = [
+        name if len(name) <= LONGEST_WORD else _cut(name, LONGEST_WORD) for name in names[: most + 1]
+    ] + [*names[most + 1 :]]
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most:,} more"
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -174,9 +174,7 @@ def examine(prefix: bytes, file_bytes: int, where: str) -> Examined:
     return Examined(header, contradictions(header, where))
 
 
-def _header(
-    tensors: list[Tensor], metadata: dict[str, str], header_bytes: int, file_bytes: int
-) -> Header:
+def _header(tensors: list[Tensor], metadata: dict[str, str], header_bytes: int, file_bytes: int) -> Header:
     """The header of these tensors, in any order.
 
     Raises:

@@ -179,7 +179,9 @@ def _faults(files: Sequence[str], examined: Mapping[str, Examined]) -> Iterator[
         for code, faults in kinds.items():
             first, count = faults[0], sum(fault.count for fault in faults)
             others = (
-                f"{count - 1:,} more tensors of the file are" if count > 2 else "one more tensor of the file is"
+                f"{count - 1:,} more tensors of the file are"
+                if count > 2
+                else "one more tensor of the file is"
             )
             more = f"; {others} wrong too" if count > 1 else ""
             yield Finding(

@@ -223,7 +223,7 @@ def _numbers(text: bytes) -> Iterator[Iterator[int]]:
         stop = text.find(b",", at + _PIECE_BYTES) if len(text) - at > _PIECE_BYTES else -1
         piece = json.loads(b"[%b]" % text[at : stop if stop >= 0 else len(text)])
         # A piece is empty where there is only white space: all of the list, or a comma with nothing after it.
-        if not piece and (at > 0 or stop >= 0) or stop == len(text) - 1:
+        if (not piece and (at > 0 or stop >= 0)) or stop == len(text) - 1:
             raise ValueError("a comma too many")
         yield map(pool.setdefault, piece, piece) if len(pool) < 100_000 else iter(piece)
         at = stop + 1 if stop >= 0 else len(text)

@@ -108,13 +108,16 @@ class Folder:
         for name in names:
             path = f"{self.location}/{name}"
             try:
-                status = os.stat(path)
-            except (OSError, ValueError):  # not there, a link that leads nowhere or in a circle, or no name for a file
-                if os.path.islink(path):
-                    found[name] = None
+                status: os.stat_result | None = os.lstat(path)
+            except (OSError, ValueError):  # not there, or no name for a file
                 continue
-            if not stat.S_ISDIR(status.st_mode):
-                found[name] = status.st_size
+            if status and stat.S_ISLNK(status.st_mode):
+                try:
+                    status = os.stat(path)
+                except OSError:  # it leads nowhere, or in a circle
+                    status = None
+            if status is None or not stat.S_ISDIR(status.st_mode):
+                found[name] = status.st_size if status else None
         return found
 
     @staticmethod

@@ -61,14 +61,18 @@ def _verdict(result: Verification) -> str:
 
 def _data(result: Verification) -> str:
     """What was read, and where the hashes stand that it was held against."""
-    places = listing(list(dict.fromkeys(file.checked_against for file in result.files if file.checked_against)), 2)
+    places = listing(
+        list(dict.fromkeys(file.checked_against for file in result.files if file.checked_against)), 2
+    )
     count, all_files = sum(file.checked_against is not None for file in result.files), len(result.files)
     if not count:
         hashes = "no hash is recorded of any weight file"
     elif all_files == 1:
         hashes = f"the hash of the weight file compared with the one recorded in {places}"
     else:
-        hashes = f"the hashes of {count:,} of {all_files:,} weight files compared with those recorded in {places}"
+        hashes = (
+            f"the hashes of {count:,} of {all_files:,} weight files compared with those recorded in {places}"
+        )
     return f"data: {result.bytes_read:,} bytes read; {hashes}"
 
 
