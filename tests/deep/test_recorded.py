@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atlas.checkpoint.store import Folder
 from atlas.verify.deep.recorded import DOWNLOADS, recorded
-from tests.checkpoint.test_header_fuzz import CHOICES, fuzz
+from tests.checkpoint.test_header_fuzz import CHOICES, EXAMPLES, fuzz
 from tests.verify.test_hostile import Choices, mutated
 
 CHECKLIST = f"{'0' * 32}  a\nMD5 (b) = {'1' * 32}\n\\{'2' * 64} *./a\\nb\n{'3' * 64}  a\n".encode()
@@ -49,7 +49,7 @@ def test_a_checklist_and_metadata_of_anything(tmp_path: Path) -> None:
     metadata = tmp_path / DOWNLOADS / "b.metadata"
     metadata.parent.mkdir(parents=True)
 
-    @fuzz
+    @settings(fuzz, max_examples=max(EXAMPLES // 5, 1))
     @given(st.binary(min_size=CHOICES, max_size=CHOICES))
     def run(raw: bytes) -> None:
         choices = Choices(raw)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atlas.checkpoint import index, local
@@ -163,7 +164,9 @@ def test_buffers_of_layers_that_are_not_there_are_unexpected(tmp_path: Path, che
         f"model.layers.{i}.self_attn.rotary_emb.inv_freq": T((2,), "F32") for i in range(10_003)
     }
     tensors["model.layers.0.evil.rotary_emb.inv_freq"] = T((2,), "F32")
-    counts = {f.code: f.count for f in check(save(tmp_path / "m", tensors)).findings}
+    counts = Counter[str]()
+    for finding in check(save(tmp_path / "m", tensors)).findings:
+        counts[finding.code] += finding.count
     assert counts == {"buffer": 3, "unexpected": 10_001}
 
 
@@ -257,17 +260,14 @@ def test_a_folder_with_every_file_mutated(tmp_path: Path, library: Library) -> N
     (good / DOWNLOADS / "a.safetensors.metadata").write_text(f"{'c' * 40}\n{'0' * 64}\n1.0\n")
     dump(good / "adapter_config.json", {"peft_type": "LORA", "base_model_name_or_path": "x"})
     files = {path.relative_to(good): path.read_bytes() for path in sorted(good.rglob("*")) if path.is_file()}
-    place, runs = tmp_path / "m", 0
+    place = tmp_path / "m"
     shutil.copytree(good, place)
     seen: set[Any] = set()
 
-    @fuzz
+    # Fewer, since each opens a dozen files and starts threads.
+    @settings(fuzz, max_examples=max(EXAMPLES // 10, 1))
     @given(st.binary(min_size=CHOICES, max_size=CHOICES))
     def run(raw: bytes) -> None:
-        nonlocal runs
-        runs += 1
-        if runs > max(EXAMPLES // 10, 1):  # each opens a dozen files and starts threads
-            return
         choices = Choices(raw)
         changed = {choices.of(list(files)) for _ in range(1 + choices.below(3))}
         for name in changed:
@@ -285,7 +285,7 @@ def test_a_folder_with_every_file_mutated(tmp_path: Path, library: Library) -> N
 
     run()
     if EXAMPLES >= 2000:
-        assert seen == {"differs", "unreadable"}  # the hash in the checklist is never right
+        assert seen == {"verified", "differs", "unreadable"}
 
 
 def test_an_index_of_anything(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class Recorded:
 def recorded(store: Folder, files: Iterable[str]) -> tuple[dict[str, Recorded], list[Finding]]:
     """File -> its recorded hash, of those that have one; and what is wrong with the records."""
     files = list(files)
-    listed, findings = _checklist(store, set(files)) if CHECKLIST in files else ({}, [])
+    listed, findings = _checklist(store, set(files)) if os.path.lexists(store.path / CHECKLIST) else ({}, [])
     known: dict[str, Recorded] = {}
     unread: list[tuple[str, CheckpointError]] = []
     for name in files:
