@@ -34,7 +34,8 @@ def contradictions(header: Header, where: str) -> tuple[Fault, ...]:
         sure = not wrong and (sure or tensor.end >= end)
         if tensor.end >= end:
             end, last = tensor.end, tensor.name
-    others.forget(astray)
+    if astray:
+        others.forget(astray)
     found = [*own.all(), *others.all()]
     if sure and header.data_start + end != header.file_bytes:
         found.append(_against_the_file(header).at(where))
@@ -76,8 +77,9 @@ class _Faults:
 
 def _is_wrong(tensor: Tensor) -> bool:
     """Whether shape × dtype is not the span of the offsets."""
-    bits = product(tensor.shape) * BITS[tensor.dtype]
-    return bits != 8 * (tensor.end - tensor.begin) or bits > MAX_COUNT
+    _, dtype, shape, begin, end = tensor
+    bits = (shape[0] * shape[1] if len(shape) == 2 else product(shape)) * BITS[dtype]
+    return bits != 8 * (end - begin) or bits > MAX_COUNT
 
 
 def _against_itself(tensor: Tensor) -> Malformed:

@@ -46,8 +46,11 @@ _NULL = re.compile(rb"null" + _END)
 _AFTER = re.compile(_END)
 _SPACE = re.compile(_W)
 
+_UTF8 = codecs.getincrementaldecoder("utf-8")
 _DTYPES = {dtype.encode("ascii"): dtype for dtype in BITS}
-_MOST_SHAPES = 10_000  # that are remembered, since most tensors share theirs
+_MOST_SHAPES = 10_000
+# The files of a model share their shapes, and so do most tensors of a file.
+_SHAPES: dict[bytes, tuple[int, ...]] = {b"": ()}
 _PIECE_BYTES = 2**16
 _MOST_METADATA_BYTES = 2**20
 _CHUNK_BYTES = 2**20
@@ -77,8 +80,11 @@ def scan(data: bytes, begin: int, end: int) -> tuple[list[Tensor], dict[str, str
 
 
 def _is_utf8(data: bytes, begin: int, end: int) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    decoder = _UTF8()
     try:
+        if end - begin <= _CHUNK_BYTES:
+            data[begin:end].decode()
+            return True
         for at in range(begin, end, _CHUNK_BYTES):
             stop = min(at + _CHUNK_BYTES, end)
             decoder.decode(data[at:stop], final=stop == end)
@@ -92,11 +98,10 @@ class _Scan:
         self.data = data
         self.end = end
         self.metadata: dict[str, str] | None = None
-        self.shapes: dict[bytes, tuple[int, ...]] = {b"": ()}
 
     def tensors(self, at: int) -> list[Tensor]:
         data, end, found = self.data, self.end, list[Tensor]()
-        usual, dtypes, shapes = _USUAL.match, _DTYPES, self.shapes
+        usual, dtypes, shapes = _USUAL.match, _DTYPES, _SHAPES
         mark = b","
         if nothing := _NOTHING.match(data, at, end):
             at, mark = nothing.end(), b"}"
@@ -164,7 +169,7 @@ class _Scan:
         return text
 
     def _shape(self, text: bytes, at: int) -> tuple[int, ...]:
-        if (known := self.shapes.get(text)) is not None:
+        if (known := _SHAPES.get(text)) is not None:
             return known
         try:
             shape = tuple(chain.from_iterable(_numbers(text)))
@@ -172,8 +177,8 @@ class _Scan:
             raise Irregular(at) from None
         if shape and max(shape) > MAX_COUNT:
             raise Irregular(at)
-        if len(text) < 100 and len(self.shapes) < _MOST_SHAPES:
-            self.shapes[text] = shape
+        if len(text) < 100 and len(_SHAPES) < _MOST_SHAPES:
+            _SHAPES[text] = shape
         return shape
 
     def _metadata(self, at: int) -> tuple[int, bytes]:
@@ -186,23 +191,35 @@ class _Scan:
             return null.end(), null[1]
         if data[at : at + 1] != b"{":
             raise Irregular(at)
-        first, strings, names = at + 1, self.metadata, _Names()
+        first = stop = at + 1
         if nothing := _NOTHING.match(data, first, end):
             stop = nothing.end()
         else:
-            stop = first
+            strings, count, once = self.metadata, 0, True
             for name, value, stop in self._pairs(first):
-                names.add(name)
-                if stop - first < _MOST_METADATA_BYTES:
-                    strings[name] = value
-            if stop - first >= _MOST_METADATA_BYTES:
-                strings.clear()
-            if twice := names.twice():
-                _require_once(twice, (name for name, _, _ in self._pairs(first)))
+                strings[name], count = value, count + 1
+                if stop - first > _MOST_METADATA_BYTES:
+                    strings.clear()
+                    stop = self._many(first)
+                    break
+            else:
+                once = len(strings) == count
+            if not once:
+                raise Irregular(at)
         after = _AFTER.match(data, stop, end)
         if after is None:
             raise Irregular(at)
         return after.end(), after[1]
+
+    def _many(self, first: int) -> int:
+        """Where metadata ends that is too long to be held, of which each name must stand once."""
+        names, stop = _Names(), first
+        for name, _, end in self._pairs(first):
+            names.add(name)
+            stop = end
+        if twice := names.twice():
+            _require_once(twice, (name for name, _, _ in self._pairs(first)))
+        return stop
 
     def _pairs(self, at: int) -> Iterator[tuple[str, str, int]]:
         mark = b","

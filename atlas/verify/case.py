@@ -113,13 +113,15 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
             made.missing[name] = row
         elif tensor.shape != row.shape:
             made.mismatched[name] = tensor
-    modules = _modules(naming)
+    modules: set[str] | None = None
     for name, tensor in found.items():
         if name in needed:
             continue
         if name in tied:
             (made.copies if tensor.shape == tied[name].shape else made.mismatched)[name] = tensor
         else:
+            if modules is None:
+                modules = _modules(naming)
             (made.buffers if _is_buffer(name, modules) else made.unexpected)[name] = tensor
     if inventory.unread and not inventory.places:
         made.missing.clear()
