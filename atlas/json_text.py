@@ -21,8 +21,8 @@ def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise KeyTwice(next(key for key in keys if keys.count(key) > 1))
+        seen: set[str] = set()
+        raise KeyTwice(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
     return found
 
 

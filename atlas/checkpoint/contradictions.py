@@ -2,47 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from atlas.checkpoint.entries import MAX_COUNT, Tensor
 from atlas.checkpoint.faults import AGAIN, Fault, Malformed, show
+from atlas.checkpoint.tensor import MAX_COUNT, Tensor, product
 from atlas.dtypes import BITS
 
 if TYPE_CHECKING:
     from atlas.checkpoint.header import Header
 
 
+MOST_FAULTS = 100
+"""Of one kind that have a message each; a header has room for millions of wrong tensors."""
+
+
 def contradictions(header: Header, where: str) -> tuple[Fault, ...]:
     """The faults of a header that can be read: tensors against themselves, then against each other and the file."""
-    own: list[Fault] = []
-    others: list[Fault] = []
+    own, others = _Faults(where), _Faults(where)
+    astray: list[Tensor] = []
     end, last = 0, None
     sure = True  # of `end`; if not, one wrong offset would be told again as a hole, an overlap, a wrong size
     for tensor in header.tensors.values():
-        wrong = _against_itself(tensor)
+        wrong = _is_wrong(tensor)
         if wrong:
-            own.append(wrong.at(where, tensor.name))
+            own.add(tensor.name, _against_itself, tensor)
+            if tensor.begin > min(tensor.end, header.file_bytes) and len(astray) < MOST_FAULTS:
+                astray.append(tensor)
         elif sure and tensor.begin != end:
-            others.append(_against_the_last(tensor, last, end).at(where, tensor.name))
+            others.add(tensor.name, _against_the_last, tensor, last, end)
         sure = not wrong and (sure or tensor.end >= end)
         if tensor.end >= end:
             end, last = tensor.end, tensor.name
+    if astray:
+        others.forget(astray)
+    found = [*own.all(), *others.all()]
     if sure and header.data_start + end != header.file_bytes:
-        others.append(_against_the_file(header).at(where))
-    return (*own, *others)
+        found.append(_against_the_file(header).at(where))
+    return tuple(found)
 
 
-def _against_itself(tensor: Tensor) -> Malformed | None:
-    """Shape × dtype against the span of the offsets."""
-    elements = 1
-    for dim in tensor.shape:
-        elements *= dim
-        if elements > MAX_COUNT:  # at once, as in the library: a zero that follows saves nothing
-            break
-    bits = elements * BITS[tensor.dtype]
+class _Faults:
+    """The first faults with a message each, and how many more there are."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._found: list[Fault] = []
+        self._more = 0
+
+    def add(self, name: str, what: Callable[..., Malformed], *about: object) -> None:
+        if len(self._found) < MOST_FAULTS:
+            self._found.append(what(*about).at(self._where, name))
+        else:
+            self._more += 1
+
+    def forget(self, astray: Sequence[Tensor]) -> None:
+        """Leave out the holes in which tensors belong whose begin is too large, and which are told of by themselves."""
+        ends = {tensor.end for tensor in astray}
+        sizes = {product(tensor.shape) * BITS[tensor.dtype] // 8 for tensor in astray}
+        self._found = [
+            fault
+            for fault in self._found
+            if not isinstance(fault.found, int)
+            or not isinstance(fault.expected, int)
+            or not (fault.found in ends or fault.found - fault.expected in sizes)
+        ]
+
+    def all(self) -> list[Fault]:
+        if self._more:
+            message = f"{self._where}: {self._more:,} more tensors have offsets that are wrong"
+            return [*self._found, Fault("offsets", message, AGAIN, count=self._more)]
+        return self._found
+
+
+def _is_wrong(tensor: Tensor) -> bool:
+    """Whether shape × dtype is not the span of the offsets."""
+    _, dtype, shape, begin, end = tensor
+    bits = (shape[0] * shape[1] if len(shape) == 2 else product(shape)) * BITS[dtype]
+    return bits != 8 * (end - begin) or bits > MAX_COUNT
+
+
+def _against_itself(tensor: Tensor) -> Malformed:
+    """How shape × dtype and the span of the offsets differ."""
+    bits = product(tensor.shape) * BITS[tensor.dtype]
     span = tensor.end - tensor.begin
-    if bits == 8 * span and bits <= MAX_COUNT:
-        return None
     stored = f"shape {show(list(tensor.shape))} of {tensor.dtype}"
     expected: int | None = None
     if span < 0:

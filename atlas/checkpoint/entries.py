@@ -1,32 +1,22 @@
-"""From the bytes of a safetensors header to its entries: JSON decoded, each value of the right kind.
+"""A safetensors header that is not as `atlas.checkpoint.scan` expects: JSON decoded, each value of the right kind, or what is wrong.
 
 Python's decoder and the library's differ where nobody looks: Python takes NaN, half a surrogate pair
-and the integer -0, and keeps the last of two equal keys in silence. Each is caught here, and cheaply:
-decoding and checking a header takes three times as long as `json.loads` alone.
+and the integer -0, and keeps the last of two equal keys in silence. Each is caught here.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
-from atlas.checkpoint.faults import LENGTH_BYTES, MAX_HEADER_BYTES, Malformed, not_a_header, show
+from atlas.checkpoint.faults import Malformed, show
+from atlas.checkpoint.tensor import MAX_COUNT, Tensor
 from atlas.dtypes import BITS, find
 
-# The library holds dimensions and offsets, and counts elements and bits, in 64 bits without a sign.
-MAX_COUNT = 2**64 - 1
+MOST_DECODED_BYTES = 4 * 2**20
+"""Of a header that is decoded as a whole where `atlas.checkpoint.scan` does not get through: twenty times the memory."""
 _FIELDS = {"dtype", "shape", "data_offsets"}
-
-
-class Tensor(NamedTuple):  # made in a third of the time of a frozen dataclass, half the work on a header
-    """One stored tensor; `begin` and `end` count bytes from the start of the file's data."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
 
 
 def _integer(digits: str) -> int | float:
@@ -39,16 +29,12 @@ _DECODER = json.JSONDecoder(object_pairs_hook=tuple)
 _DECODER_MINUS_ZERO = json.JSONDecoder(object_pairs_hook=tuple, parse_int=_integer)
 
 
-def decode(prefix: bytes, file_bytes: int) -> tuple[dict[str, Any], int]:
-    """The header's object as it stands, and the length of its JSON in bytes.
+def decode(raw: bytes) -> dict[str, Any]:
+    """The header's object as it stands.
 
     Raises:
-        Malformed: what the file is instead, or where the JSON goes wrong.
+        Malformed: where the JSON goes wrong.
     """
-    length = int.from_bytes(prefix[:LENGTH_BYTES], "little")
-    raw = prefix[LENGTH_BYTES : LENGTH_BYTES + length]
-    if length > MAX_HEADER_BYTES or len(raw) < length or not raw.startswith(b"{"):
-        raise not_a_header(prefix, file_bytes)
     decoder = _DECODER_MINUS_ZERO if b"-" in raw else _DECODER
     try:
         entries = decoder.decode(raw.decode("utf-8"))
@@ -72,8 +58,43 @@ def decode(prefix: bytes, file_bytes: int) -> tuple[dict[str, Any], int]:
     except RecursionError:
         raise Malformed("the header is nested too deeply; expected three levels") from None
     except MemoryError:
-        raise Malformed(f"the header of {length:,} bytes does not fit in memory") from None
-    return _unique(entries, "the header has the name"), length
+        raise Malformed(f"the header of {len(raw):,} bytes does not fit in memory") from None
+    return _unique(entries, "the header has the name")
+
+
+_FIRST_WINDOW_BYTES, _LAST_WINDOW_BYTES = 2**9, 2**16
+
+
+def member(data: bytes, at: int, end: int) -> tuple[str, Any, int]:
+    """The name and the value that stand in the header at a byte, if they are short, and where they end.
+
+    Raises:
+        Malformed: it is not JSON, or too long to look at.
+    """
+    window = _FIRST_WINDOW_BYTES
+    while True:
+        # A character that the window cuts lies after all that is decoded.
+        text = data[at : min(end, at + window)].decode("utf-8", "replace")
+        try:
+            name, stop = _DECODER.raw_decode(text, _skipped(text, 0))
+            colon = _skipped(text, stop)
+            if isinstance(name, str) and text.startswith(":", colon):
+                value, stop = _DECODER_MINUS_ZERO.raw_decode(text, _skipped(text, colon + 1))
+                if stop < len(text):  # else digits may follow
+                    return name, value, at + len(text[:stop].encode("utf-8", "surrogatepass"))
+        except (ValueError, RecursionError):
+            pass
+        if window >= min(_LAST_WINDOW_BYTES, end - at):
+            raise Malformed(
+                f"the header is not JSON, or has no name and entry at byte {at:,}, near {show(text[:40])}"
+            )
+        window *= 2
+
+
+def _skipped(text: str, at: int) -> int:
+    while text[at : at + 1] in (" ", "\t", "\n", "\r"):
+        at += 1
+    return at
 
 
 def _unique(pairs: tuple[tuple[str, Any], ...], has: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class Fault:
     Attributes:
         code: `pointer`, `header`, `offsets`, `truncated` or `trailing`.
         expected, found: sizes in bytes, or words; None where the message says it all.
+        count: for how many faults it stands: the last of many stands for those that have no message of their own.
     """
 
     code: str
@@ -35,6 +36,7 @@ class Fault:
     tensor: str | None = None
     expected: int | str | None = None
     found: int | str | None = None
+    count: int = 1
 
 
 class Malformed(Exception):

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 CODES = (
     "pointer", "adapter", "header", "config", "index", "missing", "unexpected", "shape", "tied", "duplicate", "dtype",
@@ -69,7 +69,35 @@ def judged(
         ]
     order = ("error", "warning", "note")
     kept.sort(key=lambda finding: (-finding.exit_code, order.index(finding.severity)))
-    return tuple(kept), dict(left_out)
+    return tuple(map(_shortened, kept)), dict(left_out)
+
+
+LONGEST_WORD, LONGEST_MESSAGE, MOST_DIMS = 1_000, 4_000, 64
+"""Of what a finding says; a name may be as long as the header it stands in."""
+
+
+def _shortened(finding: Finding) -> Finding:
+    """A finding with what is too long in it cut, and said to be."""
+    return replace(
+        finding,
+        tensor=_cut(finding.tensor, LONGEST_WORD),
+        file=_cut(finding.file, LONGEST_WORD),
+        expected=_cut(finding.expected, LONGEST_WORD),
+        found=_cut(finding.found, LONGEST_WORD),
+        message=_cut(finding.message, LONGEST_MESSAGE),
+    )
+
+
+Cut = TypeVar("Cut", str, str | None, int | str | tuple[int, ...] | None)
+
+
+def _cut(value: Cut, most: int) -> Cut:
+    if isinstance(value, str) and len(value) > most:
+        return f"{value[: most // 2]} … {value[-most // 4 :]} ({len(value):,} characters)"
+    if isinstance(value, tuple) and len(value) > MOST_DIMS:
+        first = ", ".join(map(str, value[:MOST_DIMS]))
+        return f"[{first} and {len(value) - MOST_DIMS:,} more dimensions]"
+    return value
 
 
 def said(message: str, hint: str) -> str:
@@ -78,7 +106,10 @@ def said(message: str, hint: str) -> str:
 
 
 def listing(names: Sequence[str], most: int = 3) -> str:
-    """`a, b, c and 5 more`."""
+    """`a, b, c and 5 more`; a name that is too long to be read is cut."""
+    names = [
+        name if len(name) <= LONGEST_WORD else _cut(name, LONGEST_WORD) for name in names[: most + 1]
+    ] + [*names[most + 1 :]]
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most:,} more"
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -19,6 +19,7 @@ What is accepted here, the safetensors library (0.8.0) accepts. It also reads wh
   tensor vanishes unseen;
 - white space before the `{`. The format forbids it;
 - a field beside dtype, shape and data_offsets. The library ignores it, whatever it meant;
+- an entry of more than 64 KiB with escapes in the names of its fields, in a header of more than 4 MiB;
 - an entry written `["F32", [1], [0, 4]]`, or a dtype written `{"F32": null}`. Accidents of how the
   library decodes, which other readers do not share.
 """
@@ -27,13 +28,15 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from dataclasses import dataclass
 from operator import attrgetter
 
 from atlas.checkpoint import entries
 from atlas.checkpoint.contradictions import contradictions
-from atlas.checkpoint.entries import Tensor
-from atlas.checkpoint.faults import LENGTH_BYTES, MAX_HEADER_BYTES, Fault, Malformed
+from atlas.checkpoint.faults import LENGTH_BYTES, MAX_HEADER_BYTES, Fault, Malformed, not_a_header, show
+from atlas.checkpoint.scan import METADATA, Irregular, scan
+from atlas.checkpoint.tensor import Tensor
 from atlas.errors import CheckpointError
 
 __all__ = [
@@ -148,14 +151,63 @@ def examine(prefix: bytes, file_bytes: int, where: str) -> Examined:
         file_bytes: the size of the whole file.
         where: its name, path or address, for the messages.
     """
+    length = int.from_bytes(prefix[:LENGTH_BYTES], "little")
+    stop = LENGTH_BYTES + length
+    if length > MAX_HEADER_BYTES or len(prefix) < stop or not prefix.startswith(b"{", LENGTH_BYTES):
+        return Examined(None, (not_a_header(prefix, file_bytes).at(where),))
     try:
-        by_name, header_bytes = entries.decode(prefix, file_bytes)
+        try:
+            tensors, metadata = scan(prefix, LENGTH_BYTES, stop)
+        except Irregular as odd:
+            if length > entries.MOST_DECODED_BYTES:
+                raise _Faulty([_wrong_at(prefix, odd.at, stop, where)]) from None
+            tensors, metadata = _decoded(prefix[LENGTH_BYTES:stop], where)
+        header = _header(tensors, metadata, length, file_bytes)
+    except _Faulty as faulty:
+        return Examined(None, faulty.faults)
     except Malformed as wrong:
         return Examined(None, (wrong.at(where),))
+    except MemoryError:
+        return Examined(
+            None, (Malformed(f"the header of {length:,} bytes does not fit in memory").at(where),)
+        )
+    return Examined(header, contradictions(header, where))
+
+
+def _header(tensors: list[Tensor], metadata: dict[str, str], header_bytes: int, file_bytes: int) -> Header:
+    """The header of these tensors, in any order.
+
+    Raises:
+        Malformed: a name stands twice.
+    """
+    # By one integer at a time, which are there already, and not by pairs that would have to be made.
+    tensors.sort(key=attrgetter("end"))
+    tensors.sort(key=attrgetter("begin"))
+    by_name = {tensor.name: tensor for tensor in tensors}
+    if len(by_name) < len(tensors):
+        name, times = Counter(tensor.name for tensor in tensors).most_common(1)[0]
+        raise Malformed(f"the header has the name {show(name)} {times:,} times; expected once")
+    data_bytes = max((tensor.end for tensor in tensors), default=0)
+    return Header(by_name, metadata, header_bytes, data_bytes, file_bytes)
+
+
+class _Faulty(Exception):
+    def __init__(self, faults: list[Fault]) -> None:
+        self.faults = tuple(faults)
+
+
+def _decoded(raw: bytes, where: str) -> tuple[list[Tensor], dict[str, str]]:
+    """The tensors and the metadata of a header that is decoded as a whole.
+
+    Raises:
+        Malformed: it is not JSON.
+        _Faulty: entries are wrong.
+    """
+    by_name = entries.decode(raw)
     faults: list[Fault] = []
     metadata: dict[str, str] = {}
     try:
-        metadata = entries.metadata(by_name.pop("__metadata__", None))
+        metadata = entries.metadata(by_name.pop(METADATA, None))
     except Malformed as wrong:
         faults.append(wrong.at(where))
     tensors: list[Tensor] = []
@@ -165,13 +217,24 @@ def examine(prefix: bytes, file_bytes: int, where: str) -> Examined:
         except Malformed as wrong:
             faults.append(wrong.at(where, name))
     if faults:
-        return Examined(None, tuple(faults))
-    tensors.sort(key=attrgetter("begin", "end"))
-    data_bytes = max((tensor.end for tensor in tensors), default=0)
-    header = Header(
-        {tensor.name: tensor for tensor in tensors}, metadata, header_bytes, data_bytes, file_bytes
-    )
-    return Examined(header, contradictions(header, where))
+        raise _Faulty(faults)
+    return tensors, metadata
+
+
+def _wrong_at(data: bytes, at: int, end: int, where: str) -> Fault:
+    """What is wrong at a byte of a header that is too long to be decoded as a whole."""
+    name = None
+    try:
+        name, value, _ = entries.member(data, at, end)
+        if name == METADATA:
+            name = None
+            entries.metadata(value)
+        else:
+            entries.tensor(name, value)
+    except Malformed as wrong:
+        return wrong.at(where, name)
+    near = show(data[at : at + 40].decode("utf-8", "replace"))
+    return Malformed(f"the header has something wrong or out of place at byte {at:,}, near {near}").at(where)
 
 
 def _sound(examined: Examined) -> Header:

@@ -70,6 +70,9 @@ def _wrong(message: str, hint: str = "") -> CheckpointError:
     return CheckpointError(message, hint=hint, code="index")
 
 
+MOST_VALUES = 2_000_000
+"""In an index, by its commas: a hundred times what the largest has. More would take gigabytes to decode."""
+
 _DECODER = json.JSONDecoder(object_pairs_hook=no_key_twice)
 
 
@@ -79,6 +82,8 @@ def _decoded(data: bytes, where: str) -> Any:
             f"{where} is a Git LFS pointer, not the index itself",
             "run `git lfs pull` in its folder, or download it again",
         )
+    if data.count(b",") > MOST_VALUES:
+        raise _wrong(f"{where}: the index has more than {MOST_VALUES:,} values, which none has")
     if not data.strip():
         raise _wrong(f"{where}: the index is empty", AGAIN)
     try:

@@ -177,20 +177,20 @@ def _faults(files: Sequence[str], examined: Mapping[str, Examined]) -> Iterator[
         for fault in examined[file].faults:
             kinds.setdefault(fault.code, []).append(fault)
         for code, faults in kinds.items():
-            first = faults[0]
+            first, count = faults[0], sum(fault.count for fault in faults)
             others = (
-                f"{len(faults) - 1:,} more tensors of the file are"
-                if len(faults) > 2
+                f"{count - 1:,} more tensors of the file are"
+                if count > 2
                 else "one more tensor of the file is"
             )
-            more = f"; {others} wrong too" if len(faults) > 1 else ""
+            more = f"; {others} wrong too" if count > 1 else ""
             yield Finding(
                 code=code,
                 tensor=first.tensor,
                 file=file,
                 expected=first.expected,
                 found=first.found,
-                count=len(faults),
+                count=count,
                 message=said(first.message + more, first.hint),
                 exit_code=2 if code in {"pointer", "header"} else 1,
             )

@@ -30,6 +30,10 @@ def at(path: Path) -> tuple[Folder, str | None]:
             )
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError:  # a null byte
+        raise CheckpointError(f"{str(path)!r} is not a path") from None
+    except RuntimeError:  # as Python 3.11 and 3.12 put it
+        raise CheckpointError(f"{path}: is a link in a circle") from None
     if path.name in CONFIGURATIONS:
         raise CheckpointError(
             f"{path} is a configuration, not weights",

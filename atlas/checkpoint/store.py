@@ -7,15 +7,20 @@ which files there are and how long, the text of a small one, and the headers of 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from atlas.checkpoint.header import Examined, examine_file
 from atlas.errors import CheckpointError
+from atlas.files import read_regular
 
 MOST_TEXT_BYTES = 64 * 2**20
 """Of a configuration or an index: far beyond any real one."""
+
+BLOB = "the name of its blob in the local Hub cache"
+"""Where the hash of a file in that cache stands."""
 
 
 class Store(Protocol):
@@ -72,7 +77,11 @@ class Store(Protocol):
 
 
 class Folder:
-    """A folder on disk, its own files only: no folder below it is entered, but for files that an index names."""
+    """A folder on disk, its own files only: no folder below it is entered, but for files that an index names.
+
+    Links are followed wherever they lead, since the Hub's cache consists of them. What they lead to is only read, within a
+    bound, and only where it is a regular file.
+    """
 
     kind = "folder"
     requests = 0
@@ -95,12 +104,21 @@ class Folder:
         return {name: self._size(entry) for name, entry in found}
 
     def below(self, names: Iterable[str]) -> Mapping[str, int | None]:
-        paths = {name: self.path / name for name in names}
-        return {
-            name: path.stat().st_size if path.exists() else None
-            for name, path in paths.items()
-            if path.is_symlink() or path.is_file()
-        }
+        found: dict[str, int | None] = {}
+        for name in names:
+            path = f"{self.location}/{name}"
+            try:
+                status: os.stat_result | None = os.lstat(path)
+            except (OSError, ValueError):  # not there, or no name for a file
+                continue
+            if status and stat.S_ISLNK(status.st_mode):
+                try:
+                    status = os.stat(path)
+                except OSError:  # it leads nowhere, or in a circle
+                    status = None
+            if status is None or not stat.S_ISDIR(status.st_mode):
+                found[name] = status.st_size if status else None
+        return found
 
     @staticmethod
     def _size(entry: os.DirEntry[str]) -> int | None:
@@ -110,17 +128,10 @@ class Folder:
             return None
 
     def text(self, name: str) -> bytes:
-        path = self.path / name
         try:
-            if not path.is_file():
-                raise CheckpointError(f"{path}: no such regular file", code="config")
-            if path.stat().st_size > MOST_TEXT_BYTES:
-                raise CheckpointError(
-                    f"{path} is {path.stat().st_size:,} bytes long, which no such file is", code="config"
-                )
-            return path.read_bytes()
-        except OSError as error:
-            raise CheckpointError(f"{path}: cannot be read: {error.strerror}", code="config") from None
+            return read_regular(self.path / name, most=MOST_TEXT_BYTES, error=CheckpointError)
+        except CheckpointError as error:
+            raise CheckpointError(error.message, hint=error.hint, code="config") from None
 
     def hashes(self) -> Mapping[str, str]:
         return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from atlas.checkpoint.findings import Finding
+from atlas.checkpoint.findings import Finding, listing
 from atlas.report import console
 from atlas.verify.result import Amount, Failed, Verification, amounts
 
@@ -16,7 +16,7 @@ def show(result: Verification) -> None:
     """The verdict in one line, the findings a line each, and the components that differ."""
     console.write(console.printable(_verdict(result)))
     if result.deep and result.files:
-        console.write(_data(result))
+        console.write(console.printable(_data(result)))
     listed = Counter[str]()
     for finding in result.findings:
         if finding.severity == "error" or not console.quiet:
@@ -60,15 +60,19 @@ def _verdict(result: Verification) -> str:
 
 
 def _data(result: Verification) -> str:
-    """What was read, and whether anybody's hash was there to hold it against."""
-    recorders = " and ".join(sorted({file.checked_against for file in result.files if file.checked_against}))
+    """What was read, and where the hashes stand that it was held against."""
+    places = listing(
+        list(dict.fromkeys(file.checked_against for file in result.files if file.checked_against)), 2
+    )
     count, all_files = sum(file.checked_against is not None for file in result.files), len(result.files)
     if not count:
         hashes = "no hash is recorded of any weight file"
     elif all_files == 1:
-        hashes = f"the hash of the weight file compared with that of {recorders}"
+        hashes = f"the hash of the weight file compared with the one recorded in {places}"
     else:
-        hashes = f"the hashes of {count:,} of {all_files:,} weight files compared with those of {recorders}"
+        hashes = (
+            f"the hashes of {count:,} of {all_files:,} weight files compared with those recorded in {places}"
+        )
     return f"data: {result.bytes_read:,} bytes read; {hashes}"
 
 

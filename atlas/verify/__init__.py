@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 
 from atlas.checkpoint.findings import judged
 from atlas.checkpoint.inventory import Inventory, take
-from atlas.checkpoint.store import Store
+from atlas.checkpoint.store import BLOB, Store
 from atlas.library import Library
 from atlas.tensors import published
 from atlas.verify import causes
@@ -81,6 +81,7 @@ def verify(
         findings += [described, *files.absent_anyway(inventory)] if described else []
     read = store.bytes_read or inventory.bytes_read
     hashes, checked = store.hashes(), dict[str, str]()
+    origin = dict.fromkeys(hashes, "the Hub" if store.kind == "hub" else BLOB)
     if deep and inventory.headers:
         from atlas.verify.deep.check import check  # numpy is imported for it
 
@@ -88,6 +89,7 @@ def verify(
         findings = data.beside(findings)
         hashes, read = {**hashes, **data.hashes}, read + data.bytes_read
         checked.update(data.checked)
+        origin.update(dict.fromkeys(data.hashes, "the data"))
     judgement, ignored = judged(findings, ignore=ignore, strict=strict)
     return Verification(
         model=described.graph.model.id if isinstance(described, Description) else None,
@@ -103,7 +105,7 @@ def verify(
         findings=judgement,
         ignored=ignored,
         files=tuple(
-            File(name, inventory.sizes.get(name), hashes.get(name), checked.get(name))
+            File(name, inventory.sizes.get(name), hashes.get(name), checked.get(name), origin.get(name))
             for name in (*inventory.headers, *inventory.unread)
         ),
         deep=deep,

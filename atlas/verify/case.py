@@ -6,7 +6,7 @@ later one says it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from atlas.checkpoint.header import Tensor
@@ -18,7 +18,9 @@ from atlas.verify.declared import layer
 from atlas.verify.joined import join
 from atlas.verify.naming import Naming
 
-BUFFERS = (".rotary_emb.inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached", "rope.freqs")
+BUFFERS = (
+    ".rotary_emb.inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached", ".inner_attention.rope.freqs", ".rope.freqs",
+)  # fmt: skip
 """Tables of the rotation that old files store beside the weights; what reads them computes them anew."""
 
 
@@ -111,19 +113,39 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
             made.missing[name] = row
         elif tensor.shape != row.shape:
             made.mismatched[name] = tensor
+    modules: set[str] | None = None
     for name, tensor in found.items():
         if name in needed:
             continue
         if name in tied:
             (made.copies if tensor.shape == tied[name].shape else made.mismatched)[name] = tensor
         else:
-            (made.buffers if name.endswith(BUFFERS) else made.unexpected)[name] = tensor
+            if modules is None:
+                modules = _modules(naming)
+            (made.buffers if _is_buffer(name, modules) else made.unexpected)[name] = tensor
     if inventory.unread and not inventory.places:
         made.missing.clear()
     made.explained(map(made.ours, inventory.astray.nowhere))
     for file in inventory.unread:
         made.explained(map(made.ours, inventory.astray.hanging.get(file, ())))
     return made
+
+
+def _modules(naming: Naming) -> set[str]:
+    """What holds declared tensors: `model.layers.0.self_attn`, `model`, and the model itself, whose name is empty."""
+    modules = {""}
+    for name in (*naming.table.needed, *naming.table.tied):
+        while (name := name.rpartition(".")[0]) not in modules:
+            modules.add(name)
+    return modules
+
+
+def _is_buffer(name: str, modules: Set[str]) -> bool:
+    """Whether a name is an old buffer's, of a module that is there: one of a layer beyond the last is not."""
+    if not name.endswith(BUFFERS):
+        # No module stands before it.
+        return name in (buffer[1:] for buffer in BUFFERS)
+    return any(name.endswith(buffer) and name.removesuffix(buffer) in modules for buffer in BUFFERS)
 
 
 def _standing_in(

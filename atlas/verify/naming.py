@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 
 from atlas.graph import Graph
 from atlas.tensors import Row, published
@@ -60,9 +61,11 @@ def recognise(graph: Graph, names: Set[str]) -> Naming | None:
     most, table = max(tables, key=lambda counted: counted[0])
     best = Naming(table)
     for matches, table in tables:
-        for renaming in _renamings(names, table.needed):
+        strange = list(islice((name for name in names if name not in table.needed), MOST_SAMPLED))
+        for renaming in _renamings(names, strange, table.needed):
             naming = Naming(table, renaming)
-            found = matches + sum(name in table.needed for name in naming.renamed(names).values())
+            others = (renaming(name) for name in strange)
+            found = matches + sum(other in table.needed and other not in names for other in others if other)
             if found > most:
                 most, best = found, naming
     return best if most else None
@@ -71,14 +74,21 @@ def recognise(graph: Graph, names: Set[str]) -> Naming | None:
 MOST_TRIED = 6
 """Of the likeliest prefixes, and of the likeliest words inside names."""
 
+MOST_SAMPLED = 100_000
+"""Of the names that are not declared: no model has as many, and a header has room for millions."""
 
-def _renamings(names: Set[str], needed: Mapping[str, Row]) -> Iterator[Renaming]:
+LONGEST_NAME = 1_000
+"""Of those in which a prefix is looked for."""
+
+
+def _renamings(names: Set[str], strange: Sequence[str], needed: Mapping[str, Row]) -> Iterator[Renaming]:
     """What may stand in front of names, or inside them: whole words first, the likeliest of each kind only."""
-    strange = [name for name in names if name not in needed]
     one_of_each_row = {id(row): name for name, row in needed.items() if name not in names}
     first = _first_word(needed)
     votes: Counter[Renaming] = Counter()
     for name in strange:
+        if len(name) > LONGEST_NAME:
+            continue
         for wanted in one_of_each_row.values():
             if name.endswith(wanted):
                 votes[Renaming(name[: -len(wanted)])] += 1
@@ -88,7 +98,13 @@ def _renamings(names: Set[str], needed: Mapping[str, Row]) -> Iterator[Renaming]
     likely = [renaming for renaming, _ in votes.most_common(MOST_TRIED)]
     yield from sorted(likely, key=lambda it: (not f".{it.part}".endswith("."), it.instead, it.part))
     known = {word for name in needed for word in name.split(".")}
-    words = Counter(word for name in strange for word in set(name.split(".")) - known if not word.isdigit())
+    words = Counter(
+        word
+        for name in strange
+        if len(name) <= LONGEST_NAME
+        for word in set(name.split(".")) - known
+        if not word.isdigit()
+    )
     yield from (Renaming(f"{word}.", inside=True) for word, _ in words.most_common(MOST_TRIED))
 
 

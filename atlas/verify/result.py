@@ -56,15 +56,18 @@ class File:
 
     Attributes:
         bytes: its size.
-        sha256: as computed where the data was read, else as the Hub records it; None where neither is known.
-        checked_against: who has recorded the hash that the data was held against, the Hub or a checklist; None where the
-            data was not read, or nobody has.
+        sha256: as computed where the data was read, else as it is recorded; None where neither is known.
+        sha256_from: where that comes from: "the data", "the Hub" in this very run, or "the name of its blob in the local Hub
+            cache".
+        checked_against: where the hash stands that the data was held against: a download's metadata or a checklist beside
+            the weights, the blob's name; None where the data was not read, or there is none.
     """
 
     name: str
     bytes: int | None
     sha256: str | None
     checked_against: str | None
+    sha256_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,9 @@ def totals(case: Case) -> Totals:
             found[weight.component] += whole[key] * size
     for name in odd:
         if (row := case.needed[name]).tied_to is None:
-            found[row.weights[0].component] += math.prod(case.mismatched[name].shape)
+            found[row.weights[0].component] += case.mismatched[name].elements
     components = [Component(id, expected[id], found[id], found[id] - expected[id]) for id in expected]
-    if strange := sum(math.prod(tensor.shape) for tensor in case.unexpected.values()):
+    if strange := sum(tensor.elements for tensor in case.unexpected.values()):
         components.append(Component("unexpected", 0, strange, strange))
     model = case.graph.model
     dtype = model.dtype
@@ -86,7 +86,7 @@ def undescribed(inventory: Inventory) -> Totals:
     stored = inventory.tensors.values()
     return Totals(
         tensors=Amount(None, len(stored)),
-        parameters=Amount(None, sum(math.prod(tensor.shape) for tensor in stored)),
+        parameters=Amount(None, sum(tensor.elements for tensor in stored)),
         bytes=Amount(None, _bytes(stored) - _lost(inventory, lambda name: True)),
         components=(),
     )

@@ -12,8 +12,15 @@ LONGEST_NAME = 200
 """Of a tensor, before a message shortens it."""
 
 
+MOST_DIMS = 16
+"""Of a shape, before a message shortens it."""
+
+
 def written(shape: Sequence[int]) -> str:
-    """`[128256, 4096]`."""
+    """`[128256, 4096]`; of more dimensions than any tensor has, the first."""
+    if len(shape) > MOST_DIMS:
+        first = ", ".join(map(str, shape[:MOST_DIMS]))
+        return f"[{first} and {len(shape) - MOST_DIMS:,} more]"
     return f"[{', '.join(map(str, shape))}]"
 
 

@@ -37,7 +37,7 @@ def test_of_a_good_one_the_verdict_and_what_was_read(good: Path) -> None:
         hashlib.md5((good / "model.safetensors").read_bytes()).hexdigest() + "  model.safetensors\n"
     )
     assert run("verify", str(good), "--deep").out.endswith(
-        "; the hash of the weight file compared with that of checklist.chk\n"
+        "; the hash of the weight file compared with the one recorded in checklist.chk\n"
     )
     [file] = run("verify", str(good), "--deep", "--json").json["files"]
     assert file["checked_against"] == "checklist.chk"

@@ -57,7 +57,7 @@ def test_other_bytes_than_the_checklist_has(
     assert (finding.code, finding.severity, finding.exit_code, finding.file) == ("hash", "error", 1, name)
     assert (finding.expected, finding.found) == (recorded, digest(folder / name, algorithm))
     assert f"the {title} of the file" in finding.message
-    assert "as checklist.chk has it" in finding.message
+    assert "as recorded in checklist.chk" in finding.message
 
 
 def test_a_checklist_with_odd_lines(folder: Path, read: Read) -> None:
@@ -94,11 +94,11 @@ def test_the_name_of_a_blob_in_the_cache(tmp_path: Path, read: Read) -> None:
         link.unlink(missing_ok=True)
         os.symlink(f"../../blobs/{recorded}", link)
         found = read(snapshot)
-        assert found.checked == {"model.safetensors": "the Hub"}
+        assert found.checked == {"model.safetensors": "the name of its blob in the local Hub cache"}
         assert [(f.code, f.expected, f.found) for f in found.findings] == (
             [] if recorded == right else [("hash", wrong, right)]
         )
-    assert "as the Hub has it" in found.findings[0].message
+    assert "as recorded in the name of its blob in the local Hub cache" in found.findings[0].message
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -112,7 +112,7 @@ def test_a_download_into_a_folder(same: bool, tmp_path: Path, read: Read) -> Non
     assert [f.code for f in read(tmp_path).findings] == ([] if same else ["hash"])
 
 
-def test_the_hub_is_believed_before_a_checklist(tmp_path: Path, read: Read) -> None:
+def test_the_metadata_of_a_download_is_believed_before_a_checklist(tmp_path: Path, read: Read) -> None:
     write(tmp_path / "model.safetensors", TENSORS)
     etag = digest(tmp_path / "model.safetensors", "sha256")
     metadata = tmp_path / ".cache/huggingface/download/model.safetensors.metadata"

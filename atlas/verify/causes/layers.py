@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from atlas.checkpoint.findings import Finding
+from atlas.checkpoint.tensor import product
 from atlas.verify import words
 from atlas.verify.case import Case
 
@@ -163,4 +163,4 @@ def _are(layers: Mapping[int, object]) -> str:
 def _amount(case: Case, names: Iterable[str]) -> str:
     names = list(names)
     shapes = [case.found[name].shape if name in case.found else case.needed[name].shape for name in names]
-    return f"{words.tensors(len(names))}, {sum(map(math.prod, shapes)):,} parameters"
+    return f"{words.tensors(len(names))}, {sum(map(product, shapes)):,} parameters"

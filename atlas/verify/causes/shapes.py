@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from atlas import shapes
 from atlas.checkpoint.findings import Finding, listing
+from atlas.checkpoint.tensor import product
 from atlas.errors import SpecError
 from atlas.tensors import Row
 from atlas.verify import words
@@ -145,7 +145,7 @@ def other(case: Case) -> Iterator[Finding]:
 
 
 def _how(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
-    if math.prod(found) == math.prod(wanted):
+    if product(found) == product(wanted):
         return "as many numbers in another shape"
     if len(found) == len(wanted) == 2 and found[1] == wanted[1]:
         return "only the rows differ"

@@ -7,7 +7,7 @@
     mapped      a block as memory, and what happens when the file is cut short under it
     patterns    the bit patterns of each dtype that are no finite number
     values      these looked for, with NumPy
-    recorded    what a file's hash should be: the Hub's, or a checklist's
+    recorded    what a file's hash should be: as recorded in a download's metadata, the cache or a checklist
 
 NumPy is imported here and under `atlas.run`, nowhere else. What is found is about bits; that a value is right, no check tells.
 """

@@ -7,7 +7,6 @@ do, so that a block takes a dozen page faults and not a hundred.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -64,7 +63,7 @@ def readable(header: Header) -> list[Tensor]:
     end = 0
     for tensor in header.tensors.values():
         size = tensor.end - tensor.begin
-        if tensor.begin >= end and size > 0 and math.prod(tensor.shape) * BITS[tensor.dtype] == 8 * size:
+        if tensor.begin >= end and size > 0 and tensor.elements * BITS[tensor.dtype] == 8 * size:
             found.append(tensor)
             end = tensor.end
     return found

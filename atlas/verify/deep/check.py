@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from atlas.checkpoint import contents
 from atlas.checkpoint.findings import Finding
@@ -35,7 +37,7 @@ class Deep:
             file that could not be read to its end.
         compared: the copies of which it is known by now whether they are equal.
         hashes: file -> its SHA-256, of each of which that was computed.
-        checked: file -> who has recorded the hash that it was held against, of each that was.
+        checked: file -> where the hash stands that it was held against, of each that was.
     """
 
     findings: tuple[Finding, ...]
@@ -112,7 +114,7 @@ def check(
         compared=frozenset(tie.copy for tie, _ in sure),
         hashes={file: digest for file, lane in files.items() if (digest := lane.digest("sha256"))},
         checked={
-            file: known[file].who
+            file: known[file].where
             for file, lane in files.items()
             if file in known and lane.digest(known[file].algorithm)
         },
@@ -131,10 +133,19 @@ def _beside(store: Folder) -> dict[str, int]:
         name: size
         for name, size in store.files().items()
         if size is not None
+        and _is_regular(store.path / name)
         and size <= MOST_TEXT_BYTES
         and not name.endswith(contents.SUFFIX)
         and not contents.other_weights([name])
     }
+
+
+def _is_regular(path: Path) -> bool:
+    """Whether it is a file with bytes in it, and no FIFO that would have to be waited for."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _wanted(

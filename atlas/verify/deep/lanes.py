@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from atlas.checkpoint.header import Header, Tensor
@@ -22,6 +23,9 @@ from atlas.verify.deep.values import Bytes, Values, differing, look
 
 HASHING_THREADS = 2
 """In one file: the hash takes several times as long as the values, so a third thread would only wait."""
+
+MOST_OPENED = 64
+"""Small tensors of a block that are read one by one; a hostile file has a million of them."""
 
 
 class FileLane:
@@ -60,8 +64,8 @@ class FileLane:
 
     def _read(self, i: int, block: Block, stop: threading.Event) -> int:
         try:
-            with self.source.block(block.begin, block.end) as data:
-                found = [(part.tensor.name, self._look(part, block, data)) for part in block.parts]
+            with self._data(block) as (data, mapped):
+                found = [(part.tensor.name, self._look(part, block, data, mapped)) for part in block.parts]
                 if self._hashes:
                     self._hash_in_turn(i, data, stop)
         except CheckpointError as error:
@@ -74,9 +78,19 @@ class FileLane:
                 self.values[name] |= values
         return block.end - block.begin
 
-    def _look(self, part: Part, block: Block, data: Bytes) -> Values:
+    @contextmanager
+    def _data(self, block: Block) -> Iterator[tuple[Bytes, bool]]:
+        """A block's bytes, and whether they are mapped: not where it would have to be opened again for many small tensors."""
+        small = sum(not self.source.maps(part.end - part.begin) for part in block.parts)
+        if small > MOST_OPENED or not self.source.maps(block.end - block.begin):
+            yield self.source.copy(block.begin, block.end), False
+        else:
+            with self.source.block(block.begin, block.end) as data:
+                yield data, True
+
+    def _look(self, part: Part, block: Block, data: Bytes, mapped: bool) -> Values:
         there = data[part.begin : part.end]
-        if self.source.maps(data.size) and not self.source.maps(there.size):
+        if mapped and not self.source.maps(there.size):
             there = self.source.copy(block.begin + part.begin, block.begin + part.end)
         return look(there, PATTERNS[part.tensor.dtype], part.start)
 

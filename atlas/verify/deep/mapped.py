@@ -19,6 +19,7 @@ import io
 import mmap
 import os
 import signal
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -171,10 +172,16 @@ class Source:
             )
 
     def _open(self) -> io.FileIO:
+        # Not waiting: in place of the file there may be a FIFO by now.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         try:
-            return self.path.open("rb", buffering=0)
+            file = io.FileIO(os.open(self.path, flags))
         except OSError as error:
             raise self._unreadable(error.strerror) from None
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.close()
+            raise self._unreadable("it is no regular file any more")
+        return file
 
     def _cut_short(self, end: int) -> CheckpointError:
         return CheckpointError(

@@ -1,22 +1,30 @@
-"""What a file's hash should be: what the Hub has recorded of it, else what a checklist beside it says.
+"""What a file's hash should be: what a record beside it says, of a download or in a checklist.
 
-The Hub gives files in LFS their SHA-256 for a name. Its cache keeps a file under that name, to which the snapshot links; a
-download into a folder leaves it in `.cache/huggingface/download/<file>.metadata`, as the second line. Meta's downloads have
+The Hub gives files in LFS their SHA-256 for a name. Its local cache keeps a file under that name, to which the snapshot links;
+a download into a folder leaves it in `.cache/huggingface/download/<file>.metadata`, as the second line. Meta's downloads have
 a `checklist.chk`, lines of a digest and a name as md5sum and sha256sum print them, with --tag or without.
+
+All of these came with the weights and may be anybody's, so none is said to be the Hub's.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from atlas.checkpoint.findings import Finding, warning
-from atlas.checkpoint.store import Folder
+from atlas.checkpoint.store import BLOB, Folder
 from atlas.errors import CheckpointError
+from atlas.files import read_regular
 
 CHECKLIST = "checklist.chk"
+DOWNLOADS = ".cache/huggingface/download"
+
+_MOST_CHECKLIST_BYTES = 16 * 2**20
+_MOST_METADATA_BYTES = 2**16
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LINE = re.compile(r"(?P<digest>[0-9a-fA-F]{32}|[0-9a-fA-F]{64})\s+\*?(?:\./)?(?P<name>\S.*)")
 _BSD_LINE = re.compile(r"(?:MD5|SHA256) \((?P<name>.+)\) = (?P<digest>[0-9a-fA-F]{32}|[0-9a-fA-F]{64})")
@@ -28,11 +36,11 @@ class Recorded:
     """A hash as somebody has recorded it.
 
     Attributes:
-        who: `the Hub`, or the checklist's name.
+        where: it stands, after the words "recorded in".
     """
 
     digest: str
-    who: str
+    where: str
 
     @property
     def algorithm(self) -> str:
@@ -41,42 +49,79 @@ class Recorded:
 
 
 def recorded(store: Folder, files: Iterable[str]) -> tuple[dict[str, Recorded], list[Finding]]:
-    """File -> its recorded hash, of those that have one; and what is wrong with the checklist."""
+    """File -> its recorded hash, of those that have one; and what is wrong with the records."""
     files = list(files)
-    listed, findings = _checklist(store) if CHECKLIST in files else ({}, [])
-    known = {name: _hub(store.path, name) or listed.get(name) for name in files}
-    return {name: found for name, found in known.items() if found is not None}, findings
+    listed, findings = _checklist(store, set(files)) if os.path.lexists(store.path / CHECKLIST) else ({}, [])
+    known: dict[str, Recorded] = {}
+    unread: list[tuple[str, CheckpointError]] = []
+    for name in files:
+        try:
+            found = _blob(store.path / name) or _downloaded(store.path, name)
+        except CheckpointError as error:
+            unread.append((name, error))
+            found = None
+        if found is None:
+            found = listed.get(name)
+        if found is not None:
+            known[name] = found
+    if unread:
+        name, first = unread[0]
+        more = f"; {len(unread) - 1:,} more of these records cannot be read either" if len(unread) > 1 else ""
+        findings.append(warning(code="hash", file=name, count=len(unread), message=first.message + more))
+    return known, findings
 
 
-def _hub(folder: Path, name: str) -> Recorded | None:
-    digest = (folder / name).resolve().name
+def _blob(path: Path) -> Recorded | None:
+    """What the local Hub cache calls a file, where it is a link into it."""
     try:
-        lines = (folder / ".cache/huggingface/download" / f"{name}.metadata").read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        lines = []
-    for word in (digest, *lines[1:2]):
-        if _SHA256.fullmatch(word):
-            return Recorded(word, "the Hub")
+        folder, _, name = os.readlink(path).replace("\\", "/").rpartition("/")
+    except (OSError, ValueError):  # no link, or no path
+        return None
+    if folder.rpartition("/")[2] == "blobs" and _SHA256.fullmatch(name):
+        return Recorded(name, BLOB)
     return None
 
 
-def _checklist(store: Folder) -> tuple[dict[str, Recorded], list[Finding]]:
+def _downloaded(folder: Path, name: str) -> Recorded | None:
+    """What a download has noted beside a file.
+
+    Raises:
+        CheckpointError: something is there that is no such note.
+    """
+    place = f"{DOWNLOADS}/{name}.metadata"
+    path = folder / place
+    if not os.path.lexists(path):
+        return None
+    data = read_regular(path, most=_MOST_METADATA_BYTES, error=CheckpointError)
+    second = data.decode("utf-8", "replace").splitlines()[1:2]
+    if second and _SHA256.fullmatch(second[0]):
+        return Recorded(second[0], f"{place} beside the weights")
+    return None  # of a file that is not in LFS there is another hash
+
+
+def _checklist(store: Folder, files: set[str]) -> tuple[dict[str, Recorded], list[Finding]]:
+    """What it says of these files: of two hashes of one file the SHA-256."""
     where = f"{store.location}/{CHECKLIST}"
     try:
-        lines = store.text(CHECKLIST).decode("utf-8-sig", "replace").splitlines()
+        text = read_regular(store.path / CHECKLIST, most=_MOST_CHECKLIST_BYTES, error=CheckpointError)
     except CheckpointError as error:
         return {}, [warning(code="hash", file=CHECKLIST, message=error.message)]
-    found: dict[str, Recorded] = {}
-    odd = []
-    for i, line in enumerate(map(str.strip, lines), 1):
+    found: dict[tuple[str, int], str] = {}
+    first = odd = 0
+    for i, line in enumerate(map(str.strip, text.decode("utf-8-sig", "replace").splitlines()), 1):
         match = _LINE.fullmatch(line) or _BSD_LINE.fullmatch(line)
+        if match and match["name"] not in files:
+            continue
         digest = match["digest"].lower() if match else ""
-        if match and found.get(match["name"], Recorded(digest, CHECKLIST)).digest == digest:
-            found[match["name"]] = Recorded(digest, CHECKLIST)
-        elif line:
-            odd.append(i)
+        if match and found.setdefault((match["name"], len(digest)), digest) == digest:
+            continue
+        if line:
+            first, odd = first or i, odd + 1
+    # In the order of their lengths, so that the longer hash stays.
+    in_order = sorted(found.items(), key=lambda item: item[0][1])
+    known = {name: Recorded(digest, CHECKLIST) for (name, _), digest in in_order}
     if not odd:
-        return found, []
-    more = f" and {len(odd) - 1:,} more" if len(odd) > 1 else ""
-    message = f"{where}: line {odd[0]:,}{more} is not a digest (MD5 or SHA-256) and a name, or contradicts an earlier one: not used"
-    return found, [warning(code="hash", file=CHECKLIST, message=message)]
+        return known, []
+    more = f" and {odd - 1:,} more" if odd > 1 else ""
+    message = f"{where}: line {first:,}{more} is not a digest (MD5 or SHA-256) and a name, or contradicts an earlier one: not used"
+    return known, [warning(code="hash", file=CHECKLIST, message=message)]

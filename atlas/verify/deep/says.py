@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 from atlas.checkpoint.findings import Finding, note, said, unreadable, warning
@@ -32,8 +31,8 @@ def other_bytes(file: str, digest: str, recorded: Recorded) -> Finding:
         file=file,
         expected=recorded.digest,
         found=digest,
-        message=f"{file}: the {title} of the file is {digest[:12]}…, expected {recorded.digest[:12]}… as {recorded.who} has it: "
-        "these are not the bytes that were published; download it again",
+        message=f"{file}: the {title} of the file is {digest[:12]}…, expected {recorded.digest[:12]}… as recorded in "
+        f"{recorded.where}: these are not the bytes that were published; download it again",
     )
 
 
@@ -54,7 +53,7 @@ def nonfinite(strange: Sequence[tuple[str, Tensor, Values]]) -> Iterator[Finding
         )
         at = index(values.first or 0, tensor.shape)
         if len(group) == 1:
-            what = f"{tensor.name} in {file}: {kinds} among {math.prod(tensor.shape):,} values, the first at {words.written(at)}"
+            what = f"{tensor.name} in {file}: {kinds} among {tensor.elements:,} values, the first at {words.written(at)}"
         else:
             names = words.together(each.name for _, each, _ in group)
             what = f"{names} ({words.tensors(len(group))}): {kinds} in all, the first in {tensor.name} at {words.written(at)}"
@@ -117,7 +116,7 @@ def tied(tie: Tie, differing: int, first: int | None) -> Finding | None:
         first: the first of them, where they were compared.
     """
     (file, copy), _ = tie.places[0]
-    elements = sum(math.prod(place.shape) for (_, place), _ in tie.places)
+    elements = sum(place.elements for (_, place), _ in tie.places)
     if tie.dtypes[0] != tie.dtypes[1]:
         differ = f"it is {tie.dtypes[0]}, and the other {tie.dtypes[1]}"
     elif first is not None:
@@ -159,6 +158,6 @@ def unequal_replicas(
         file=file,
         count=len(names),
         message=f"{words.together(names)} ({words.tensors(len(names))}), whole on every device: other values in {file} than in "
-        f"{other}: of {names[0]} {differing:,} of {math.prod(tensor.shape):,} differ, the first at {at}; the files are not of "
+        f"{other}: of {names[0]} {differing:,} of {tensor.elements:,} differ, the first at {at}; the files are not of "
         "one checkpoint",
     )
