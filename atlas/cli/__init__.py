@@ -130,6 +130,7 @@ def main(leave: Handler | None = None) -> NoReturn:
     Args:
         leave: what Ctrl-C does before and after a command, when there is nothing to clean up: it ends the process.
     """
+    console.answered = False
     try:
         console.open_streams()
         if leave is not None:
