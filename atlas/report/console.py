@@ -190,7 +190,7 @@ def note(text: str) -> None:
 def error(message: str, hint: str = "") -> None:
     """An error in one line, to stderr."""
     line = f"error: {message}" + (f"; {hint}" if hint else "")
-    _aside(printable(" ".join(line.split())))
+    _aside(" ".join(printable(line, keep="\n\t").split()))
 
 
 def _aside(line: str) -> None:
