@@ -10,20 +10,23 @@ model.explain("output").equation.text
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from atlas.version import __version__
 
 __all__ = ["__version__", "load"]
 
+# `typing` is not imported for this: the command line imports this file before it can handle Ctrl-C.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
+
     from atlas.described import Described
 
 
-def load(model: str, *, specs: tuple[str, ...] = ()) -> Described:
+def load(model: str | os.PathLike[str], *, specs: tuple[str | os.PathLike[str], ...] = ()) -> Described:
     """The model that a catalogue id, a Hub id or a path means.
 
     Args:
+        model: a text is read as on the command line; a path object always means a file or a folder.
         specs: folders of description files that add to the atlas's own.
 
     Raises:

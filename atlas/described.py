@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from atlas.graph import Graph
 from atlas.library import Library
 from atlas.page import Page
 from atlas.pages import page
-from atlas.resolve import resolve
+from atlas.resolve import from_path, resolve
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,9 @@ class Described:
         return diff.diff(self.graph, other.graph)
 
 
-def load(model: str, specs: Sequence[str] = ()) -> Described:
+def load(model: str | os.PathLike[str], specs: Sequence[str | os.PathLike[str]] = ()) -> Described:
     library = Library(*map(Path, specs))
-    return Described(bind(resolve(model, library), library), library)
+    if isinstance(model, str):
+        return Described(bind(resolve(model, library), library), library)
+    # A path object is a path: never the catalogue's id of the same spelling, never a Hub id.
+    return Described(bind(from_path(Path(model).expanduser(), library), library), library)

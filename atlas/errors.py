@@ -18,6 +18,7 @@ goes into `hint`. Nothing here is printed; `atlas.cli` does that, and maps the c
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -25,11 +26,23 @@ def shown(value: object) -> str:
     """A value read from JSON, as a message shows it: as JSON writes it, and never long."""
     import json
 
+    if isinstance(value, str):
+        value = value[:100]
+    elif isinstance(value, list | tuple | dict) and len(value) > 100:
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value):,} values"
+    elif isinstance(value, int) and value.bit_length() > 4096:
+        return "a number too long to print"
     try:
         text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):  # an integer too long to be written out
-        text = "a number too long to print"
+    except (TypeError, ValueError, RecursionError):  # a longer integer somewhere inside, or nested too deeply
+        return "a value too long to print"
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def clipped(text: str, most: int = 2000) -> str:
+    """A message in which nothing that somebody handed over takes more room than it helps: long words, long texts."""
+    text = re.sub(r"\S{401,}", lambda word: f"{word[0][:300]}…{word[0][-60:]}", text)
+    return text if len(text) <= most else f"{text[: most - 300]}…{text[-300:]}"
 
 
 class AtlasError(Exception):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from atlas.errors import AtlasError, UsageError
@@ -73,33 +74,74 @@ def read_text(path: Path, what: str) -> str:
             raise UsageError(f"{what} {path}: more than {MOST_TEXT_BYTES:,} bytes, which no such text is")
         return data.decode("utf-8")
     except OSError as error:
-        raise UsageError(f"{what} {path}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{what} {path}: cannot be read: {reason(error)}") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{what} {path}: byte {error.start} is not UTF-8") from None
+    except ValueError:  # a null byte, or a surrogate that the file system cannot encode
+        raise UsageError(f"{what} {str(path)!r} is not a path") from None
 
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file through a temporary one in the same folder, renamed at the end.
 
+    A file that is already there keeps its permissions. A link is followed: the file it points to is replaced and the link
+    stays; a link that points to nothing is refused, because the file would appear in a place that nobody named. The file and its
+    folder are synchronised to disk, so that after a power cut there is the old file or the new one.
+
     Raises:
-        UsageError: the folder cannot be written.
+        UsageError: the folder cannot be written, or the text is not Unicode.
     """
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+        data = text.encode("utf-8")
+        target = path.resolve(strict=True) if path.is_symlink() else path
+        mode = _mode(target)
+        # The name does not contain the file's: a name of 255 bytes has no room for more.
+        temporary = target.parent / f".atlas-{secrets.token_hex(8)}.tmp"
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            if mode is not None:
+                os.chmod(temporary, mode)
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+        temporary = None
+        _synchronise(target.parent)
+    except FileNotFoundError as error:
+        why = "it is a link to a file that does not exist" if path.is_symlink() else error.strerror
+        raise UsageError(f"{path}: cannot be written: {why}") from None
+    except UnicodeEncodeError:
+        raise UsageError(f"{path}: cannot be written: the text is not valid Unicode") from None
+    except (OSError, RuntimeError) as error:  # a RuntimeError is how pathlib reports links in a circle
+        raise UsageError(f"{path}: cannot be written: {reason(error)}") from None
+    except ValueError:
+        raise UsageError(f"{str(path)!r} is not a path") from None
     finally:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
 
 
-def _umask() -> int:
-    """The process's umask: mkstemp makes files for their owner alone."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def reason(error: Exception) -> str:
+    """Why the system refused, in its own words; never the name of a Python class."""
+    said = error.strerror if isinstance(error, OSError) else None
+    return said or "links in a circle, or a name that the system does not accept"
+
+
+def _mode(target: Path) -> int | None:
+    """The permissions of the file that is replaced; None where there is none yet."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode) & 0o777
+    except FileNotFoundError:
+        return None
+
+
+def _synchronise(folder: Path) -> None:
+    """Write the folder's entry to disk, on the systems where a folder can be opened."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -21,9 +21,25 @@ def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     found = dict(pairs)
     if len(found) < len(pairs):
-        seen: set[str] = set()
-        raise KeyTwice(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+        seen = set[str]()
+        for key, _ in pairs:  # one pass: an object may have millions of keys
+            if key in seen:
+                raise KeyTwice(key)
+            seen.add(key)
     return found
+
+
+class NotANumber(ValueError):
+    """NaN or Infinity, which JSON does not have and Python's reader accepts."""
+
+
+def no_constant(name: str) -> float:
+    """For `json`'s parse_constant.
+
+    Raises:
+        NotANumber: always.
+    """
+    raise NotANumber(name)
 
 
 def beyond_limits(error: Exception) -> str:

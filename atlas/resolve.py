@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
 
 from atlas import spec
 from atlas.errors import AtlasError, ConfigError, HubError, UnknownModel
+from atlas.files import reason
 from atlas.importers import catalogued, config
 from atlas.importers.settings import read_json
 from atlas.library import Library
@@ -74,18 +77,21 @@ def from_path(path: Path, library: Library) -> Model:
         raise ConfigError(f"{str(path)!r} is not a path")
     try:
         if path.is_dir():
-            there = [path / name for name in ("config.json", "params.json") if (path / name).is_file()]
+            # A FIFO, a device or a broken link counts too: reading it says what is wrong with it.
+            both = [path / name for name in ("config.json", "params.json")]
+            there = [file for file in both if os.path.lexists(file) and not file.is_dir()]
+            there.sort(key=lambda file: not file.is_file())
             if not there:
                 raise ConfigError(
                     f"{path} holds neither a config.json nor a params.json", hint=_what_is_there(path)
                 )
             file = there[0]
-        elif not path.exists():
+        elif not os.path.lexists(path):
             raise ConfigError(f"{path}: no such file or folder")
-        elif not path.is_file():
+        elif not path.is_file() and path.exists():
             raise ConfigError(f"{path} is neither a file nor a folder")
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ConfigError(f"{path}: cannot be read: {reason(error)}") from None
     settings = read_json(file)
     kind = "params.json" if _is_params(file, settings) else "config.json"
     return config.describe(settings, library, id=str(path), file=kind)
@@ -99,14 +105,15 @@ def _is_params(file: Path, settings: dict[str, object]) -> bool:
 
 
 def _what_is_there(folder: Path) -> str:
-    names = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir())[:5]
+    with os.scandir(folder) as entries:  # a folder may hold millions
+        names = heapq.nsmallest(5, (entry.name + "/" * entry.is_dir() for entry in entries))
     return f"it holds {', '.join(names)}" if names else "it is empty"
 
 
 def _expanded(name: str) -> Path:
     try:
         return Path(name).expanduser()
-    except RuntimeError:  # the home of nobody there is
+    except (RuntimeError, ValueError):  # the home of nobody there is, or of a name with a null byte
         return Path(name)
 
 

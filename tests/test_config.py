@@ -654,7 +654,7 @@ def test_a_switch_is_no_number_and_a_number_no_switch(
         ("Llama", "model_type 'Llama' is not described yet"),
         ("meta", "model_type 'meta' is not described yet"),
         (3, "model_type 3 is not described yet"),
-        (["llama"], "model_type ['llama'] is not described yet"),
+        (["llama"], 'model_type ["llama"] is not described yet'),
         ("", "model_type '' is not described yet"),
     ],
 )

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from atlas import dtypes, shapes, tensors
 from atlas.analyse import parameters
-from atlas.errors import UsageError
+from atlas.errors import UsageError, shown
 from atlas.graph import Graph, Step
 from atlas.model import require_described
-
-MOST = 2**40
-"""Of each option: far beyond any machine, and small enough for every figure to be read."""
+from atlas.units import MOST_COUNT
 
 FIT = ("F64", "F32", "BF16", "F16", "F8_E5M2", "F8_E4M3", "I8", "U8", "F4")
 """The dtypes in which weights or a cache may be sized."""
@@ -99,9 +97,9 @@ def memory(
         ("--context", context),
     ):
         if value is not None and value < 1:
-            raise UsageError(f"{option} is {value}, expected 1 or more")
-        if value is not None and value > MOST:
-            raise UsageError(f"{option} is {value}, expected at most {MOST:,}")
+            raise UsageError(f"{option} is {shown(value)}, expected 1 or more")
+        if value is not None and value > MOST_COUNT:
+            raise UsageError(f"{option} is {shown(value)}, expected at most {MOST_COUNT:,}")
     own = graph.model.context_length
     length = context or own
     if length is None:

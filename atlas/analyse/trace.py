@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from atlas import shapes
-from atlas.errors import UsageError
+from atlas.errors import UsageError, shown
 from atlas.formula import Formula
 from atlas.formula import total as sum_of
 from atlas.graph import Graph, Step
 from atlas.model import require_described
+from atlas.units import MOST_COUNT
 
 Size = int | str
 
@@ -87,10 +88,13 @@ class Pass:
         for axis, size in (("batch", self.batch), ("positions", self.positions)):
             if size is not None:
                 if size < 1:
-                    raise UsageError(f"--{axis} is {size}, expected 1 or more")
+                    raise UsageError(f"--{axis} is {shown(size)}, expected 1 or more")
                 found[axis] = size
         if self.past is not None and self.past < 0:
-            raise UsageError(f"--past is {self.past}, expected 0 or more")
+            raise UsageError(f"--past is {shown(self.past)}, expected 0 or more")
+        for axis, size in (("batch", self.batch), ("positions", self.positions), ("past", self.past)):
+            if size is not None and size > MOST_COUNT:
+                raise UsageError(f"--{axis} is {shown(size)}, expected at most {MOST_COUNT:,}")
         if self.past is not None and self.positions is None:
             raise UsageError("--past goes with --positions: how many keys there are depends on both")
         if self.positions is not None:

@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
+from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated, NoReturn
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 # Starting up makes tens of thousands of objects that stay; at the usual threshold the collector would go through
 # them dozens of times, which is felt in a command that is over in a fifth of a second.
 gc.set_threshold(500_000, 10, 10)
 
 import typer  # noqa: E402
+from typer.core import TyperCommand, TyperGroup  # noqa: E402
+from typer.main import get_command  # noqa: E402
 
-from atlas.errors import AtlasError, Failure, Refusal  # noqa: E402
+from atlas.cli import arguments, completion  # noqa: E402
+from atlas.errors import AtlasError, Failure, Refusal, clipped  # noqa: E402
 from atlas.report import console  # noqa: E402
 from atlas.version import __version__  # noqa: E402
+
+Handler = Callable[[int, FrameType | None], NoReturn]
 
 # command -> the file of atlas.cli that holds it
 COMMANDS = {
@@ -38,6 +46,22 @@ COMMANDS = {
 }
 
 
+class _Command(TyperCommand):
+    """A command whose help, which is our own text, may be coloured; see `atlas.report.guard`."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        with console.own_styles():
+            super().format_help(ctx, formatter)
+
+
+class _Group(TyperGroup):
+    """The same of a group of commands."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        with console.own_styles():
+            super().format_help(ctx, formatter)
+
+
 def application(only: str | None = None) -> typer.Typer:
     """The command line, whole or with the commands of one file of `atlas.cli`.
 
@@ -49,17 +73,25 @@ def application(only: str | None = None) -> typer.Typer:
         help="Open language models described once, as data: counted, traced, verified and run from it.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
+        cls=_Group,
         pretty_exceptions_enable=False,
         add_completion=only is None,
     )
     made.callback()(root)
     for file in [only] if only else dict.fromkeys(COMMANDS.values()):
         import_module(f"atlas.cli.{file}").register(made)
+    _dressed(made)
     return made
 
 
-COMPLETES = {"_ATLAS_COMPLETE", "_OPEN_MODEL_ATLAS_COMPLETE"}
-"""Set by the shell where it asks for completions: then every command is needed."""
+def _dressed(made: typer.Typer) -> None:
+    """Give every command and group the classes above."""
+    made.info.cls = _Group
+    for command in made.registered_commands:
+        command.cls = _Command
+    for group in made.registered_groups:
+        if group.typer_instance is not None:
+            _dressed(group.typer_instance)
 
 
 INTERRUPTED = 130
@@ -71,7 +103,7 @@ READER_GONE = 141
 
 def _version(wanted: bool) -> None:
     if wanted:
-        console.write(f"atlas {__version__}")
+        console.line(f"atlas {__version__}")
         raise typer.Exit
 
 
@@ -92,11 +124,18 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def main() -> NoReturn:
-    """The entry point: runs a command and turns whatever it raises into one line and an exit code."""
-    console.open_streams()
+def main(leave: Handler | None = None) -> NoReturn:
+    """The entry point: runs a command and turns whatever it raises into one line and an exit code.
+
+    Args:
+        leave: what Ctrl-C does before and after a command, when there is nothing to clean up: it ends the process.
+    """
+    console.answered = False
     try:
-        code = _run(_hoisted(sys.argv[1:]))
+        console.open_streams()
+        if leave is not None:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        code = _run(sys.argv[1:])
         console.flush()
     except (console.ReaderGoneError, BrokenPipeError):
         console.drop(sys.stdout)
@@ -106,8 +145,10 @@ def main() -> NoReturn:
         code = _report(failure, as_json=False)
     except KeyboardInterrupt:
         code = INTERRUPTED
+    if leave is not None:  # all is written, and a second Ctrl-C need not wait for what is left
+        signal.signal(signal.SIGINT, leave)
     if code == INTERRUPTED:
-        # All is written. An interpreter that ends in order would wait for huggingface_hub's threads: a download's last byte.
+        # An interpreter that ends in order would wait for huggingface_hub's threads: a download's last byte.
         if downloads := sys.modules.get("atlas.checkpoint.download"):
             downloads.sweep()
         os._exit(code)
@@ -115,73 +156,62 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def _run(arguments: list[str]) -> int:
+def _run(words: list[str]) -> int:
     """The exit code of a command, which has printed its answer or why there is none."""
-    command = next((COMMANDS[word] for word in arguments if word in COMMANDS), None)
-    completes = not COMPLETES.isdisjoint(os.environ)
-    chosen = application(None if completes else command)
+    name = next((COMMANDS[word] for word in words if word in COMMANDS), None)
+    asked_by_shell = not completion.ASKED_BY_SHELL.isdisjoint(os.environ)
+    as_json = debug = False
     try:
-        code = chosen(arguments, standalone_mode=False)
+        completes = name is None and completion.wanted(words)
+        chosen = get_command(application(None if asked_by_shell else name))
+        valued = arguments.valued_options(chosen)
+        as_json, debug = (arguments.asks_for(option, words, valued) for option in ("--json", "--debug"))
+        code = chosen(
+            arguments.hoisted(words, valued),
+            prog_name=completion.program(sys.argv[0]),
+            standalone_mode=False,
+        )
     except (console.ReaderGoneError, console.OutputError, BrokenPipeError):
         raise
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except SystemExit:
-        if completes:
+    except SystemExit as ended:
+        if asked_by_shell:
             raise
-        raise console.ReaderGoneError from None  # what Typer makes of it while it prints --help
+        if isinstance(ended.__context__, BrokenPipeError):  # what Typer makes of it while it prints --help
+            raise console.ReaderGoneError from None
+        return 2 if ended.code else 0
     except Exception as failure:
         if isinstance(failure, OSError) and failure.errno in console.FULL:  # while Typer prints --help
             raise console.cannot_write(failure) from None
-        if "--debug" in arguments:
+        if debug:
             import traceback
 
             traceback.print_exc()
-        return _report(failure, as_json="--json" in arguments)
-    return code if isinstance(code, int) else 0
+        return _report(failure, as_json=as_json)
+    code = code if isinstance(code, int) else 0
+    return 2 if completes and code else code
 
 
 def _report(failure: Exception, *, as_json: bool) -> int:
+    exit_code = 2
     if isinstance(failure, AtlasError):
         code, exit_code, message, hint = failure.code, failure.exit_code, failure.message, failure.hint
     elif hasattr(failure, "format_message") and hasattr(failure, "exit_code"):
         # Misuse, as Typer reports it; its class is not part of Typer's public names.
-        code, exit_code, message = (
-            "usage",
-            2,
-            str(failure.format_message()).removesuffix(".").replace("Value error, ", ""),
-        )
-        hint = "see `atlas --help`, or a command's own --help"
+        message = str(failure.format_message()).removesuffix(".").replace("Value error, ", "")
+        code, hint = "usage", "see `atlas --help`, or a command's own --help"
         if not message:
             return 2
     elif isinstance(failure, MemoryError):
-        code, exit_code, message, hint = "memory", 2, "out of memory", ""
+        code, message, hint = "memory", "out of memory", ""
+    elif isinstance(failure, OSError) and isinstance(failure.filename, str):
+        code, message, hint = "system", f"{failure.filename}: {failure.strerror or 'cannot be used'}", ""
     else:
-        code, exit_code, hint = (
-            "internal",
-            2,
-            "this is a fault of the atlas: run again with --debug and report it",
-        )
-        message = f"{type(failure).__name__}: {failure}"
-    if as_json:
-        console.json(Failure(Refusal(code, message, hint)))
+        code, message = "internal", "the command failed in a way that the atlas does not expect"
+        hint = "this is a fault of the atlas: run again with --debug and report it"
+    if as_json and not console.answered:
+        console.json(Failure(Refusal(code, clipped(message), clipped(hint))))
     else:
-        console.error(message, hint)
+        console.error(clipped(message), clipped(hint))
     return int(exit_code)
-
-
-def _hoisted(arguments: list[str]) -> list[str]:
-    """`--quiet` and `--debug` may stand after the command too; Typer wants them before it."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    general = {"--quiet", "-q", "--debug"}
-    first = [
-        word
-        for i, word in enumerate(arguments[:end])
-        if word in general and arguments[i - 1 : i] != ["--prompt"]
-    ]
-    rest = [
-        word
-        for i, word in enumerate(arguments)
-        if i >= end or word not in general or arguments[i - 1 : i] == ["--prompt"]
-    ]
-    return first + rest

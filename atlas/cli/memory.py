@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from atlas.cli.options import Json, ModelName, Specs, graph_of, library_of
+from atlas.cli.options import Json, ModelName, Specs, count, graph_of, library_of
 from atlas.errors import UsageError
 from atlas.report import console
 
@@ -22,15 +22,27 @@ def memory(
         str | None, typer.Option("--dtype", metavar="D", help="Of the weights; the stored one by default.")
     ] = None,
     kv_dtype: Annotated[str | None, typer.Option("--kv-dtype", metavar="D", help="Of the KV cache.")] = None,
-    batch: Annotated[int, typer.Option("--batch", metavar="N", help="Sequences.")] = 1,
+    batch: Annotated[
+        int, typer.Option("--batch", metavar="N", parser=count("--batch"), help="Sequences.")
+    ] = 1,
     context: Annotated[
         int | None,
-        typer.Option("--context", metavar="N", help="Positions of each; the model's own by default."),
+        typer.Option(
+            "--context",
+            metavar="N",
+            parser=count("--context"),
+            help="Positions of each; the model's own by default.",
+        ),
     ] = None,
     positions: Annotated[
-        int, typer.Option("--positions", metavar="N", help="Tokens of each in one pass.")
+        int,
+        typer.Option(
+            "--positions", metavar="N", parser=count("--positions"), help="Tokens of each in one pass."
+        ),
     ] = 1,
-    devices: Annotated[int, typer.Option("--devices", metavar="N", help="Over how many devices.")] = 1,
+    devices: Annotated[
+        int, typer.Option("--devices", metavar="N", parser=count("--devices"), help="Over how many devices.")
+    ] = 1,
     fit: Annotated[
         list[str] | None,
         typer.Option("--fit", metavar="SIZE", help="The longest context in 80GB or 24GiB. Repeatable."),
@@ -46,7 +58,7 @@ def memory(
     from atlas.analyse.memory import memory as needed
     from atlas.report import memory as show
 
-    sizes = [units.size_bytes(text) for text in fit or ()]
+    sizes = [units.size_bytes(text, "--fit") for text in fit or ()]
     result = needed(
         graph_of(model, library_of(specs)),
         dtype=dtypes.code(dtype) if dtype is not None else None,
@@ -65,11 +77,19 @@ def memory(
 
 def flops(
     model: ModelName,
-    batch: Annotated[int, typer.Option("--batch", metavar="N", help="Sequences.")] = 1,
-    positions: Annotated[
-        int, typer.Option("--positions", metavar="N", help="Tokens of each in this pass.")
+    batch: Annotated[
+        int, typer.Option("--batch", metavar="N", parser=count("--batch"), help="Sequences.")
     ] = 1,
-    past: Annotated[int, typer.Option("--past", metavar="N", help="Positions already in the cache.")] = 0,
+    positions: Annotated[
+        int,
+        typer.Option(
+            "--positions", metavar="N", parser=count("--positions"), help="Tokens of each in this pass."
+        ),
+    ] = 1,
+    past: Annotated[
+        int,
+        typer.Option("--past", metavar="N", parser=count("--past"), help="Positions already in the cache."),
+    ] = 0,
     rate: Annotated[
         str | None, typer.Option("--flops", metavar="X", help="The machine's FLOPs a second, such as 989T.")
     ] = None,
@@ -94,8 +114,8 @@ def flops(
         batch=batch,
         positions=positions,
         past=past,
-        flops_per_second=units.per_second(rate) if rate is not None else None,
-        bytes_per_second=units.per_second(bandwidth) if bandwidth is not None else None,
+        flops_per_second=units.per_second(rate, "--flops") if rate is not None else None,
+        bytes_per_second=units.per_second(bandwidth, "--bandwidth") if bandwidth is not None else None,
     )
     if json:
         console.json(result)

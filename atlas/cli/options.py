@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,18 @@ from atlas.report import console
 if TYPE_CHECKING:
     from atlas.graph import Graph
     from atlas.library import Library
+
+
+def count(option: str) -> Callable[[object], int]:
+    """A parser for an option that counts; its least value is for the command to say."""
+
+    def parse(value: object) -> int:
+        from atlas.units import whole_number
+
+        return value if isinstance(value, int) else whole_number(str(value), option)
+
+    return parse
+
 
 ModelName = Annotated[
     str,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atlas.cli.options import Json, ModelName, Specs, graph_of, library_of
+from atlas.cli.options import Json, ModelName, Specs, count, graph_of, library_of
 from atlas.errors import UsageError
 from atlas.report import console
 
@@ -29,7 +29,10 @@ def params(
     model: ModelName,
     by: Annotated[By, typer.Option("--by", help="What is listed.")] = By.component,
     devices: Annotated[
-        int | None, typer.Option("--devices", metavar="N", help="Also say what each of N devices holds.")
+        int | None,
+        typer.Option(
+            "--devices", metavar="N", parser=count("--devices"), help="Also say what each of N devices holds."
+        ),
     ] = None,
     json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="A Markdown table.")] = False,
@@ -40,13 +43,13 @@ def params(
 
     Example: atlas params llama3.1-8b --by tensor --csv
     """
-    from atlas.analyse.counts import count
+    from atlas.analyse.counts import count as counted
     from atlas.report import params as show
 
     if json + markdown + csv > 1:
         raise UsageError("--json, --markdown and --csv exclude each other")
     library = library_of(specs)
-    result: Counts = count(graph_of(model, library), library, by=by.value, devices=devices)
+    result: Counts = counted(graph_of(model, library), library, by=by.value, devices=devices)
     if json:
         console.json(result)
     elif markdown:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from atlas.cli.options import Json, ModelName, Specs, graph_of, library_of
+from atlas.cli.options import Json, ModelName, Specs, count, graph_of, library_of
 from atlas.report import console
 
 
@@ -17,13 +17,20 @@ def register(app: typer.Typer) -> None:
 def trace(
     model: ModelName,
     batch: Annotated[
-        int | None, typer.Option("--batch", metavar="N", help="Sequences; free where not given.")
+        int | None,
+        typer.Option(
+            "--batch", metavar="N", parser=count("--batch"), help="Sequences; free where not given."
+        ),
     ] = None,
     positions: Annotated[
-        int | None, typer.Option("--positions", metavar="N", help="Tokens of each in this pass.")
+        int | None,
+        typer.Option(
+            "--positions", metavar="N", parser=count("--positions"), help="Tokens of each in this pass."
+        ),
     ] = None,
     past: Annotated[
-        int | None, typer.Option("--past", metavar="N", help="Positions already in the cache.")
+        int | None,
+        typer.Option("--past", metavar="N", parser=count("--past"), help="Positions already in the cache."),
     ] = None,
     json: Json = False,
     specs: Specs = None,

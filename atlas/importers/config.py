@@ -18,6 +18,12 @@ from atlas.importers import dimensions, feed_forward
 from atlas.library import Library
 from atlas.model import Gap, Model, Scalar
 
+LONGEST_NAME = 400
+"""Of `_name_or_path`, in characters: a longer one is no name, and the file's own place is used instead."""
+
+MOST_UNKNOWN = 20
+"""Unknown keys that are named one by one; the rest of them are only counted."""
+
 
 def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str = "config.json") -> Model:
     """The model that a configuration describes.
@@ -45,7 +51,7 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
     dimensions.agree(config, table.agrees, sizes, read.key_of, read.where)
     return Model(
         id=id,
-        name=str(config.get("_name_or_path") or id),
+        name=_name(config) or id,
         architecture=architecture.id,
         dims=read.dims,
         numbers=read.numbers,
@@ -60,6 +66,12 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
         warnings=tuple(read.warnings),
         gaps=tuple(read.gaps),
     )
+
+
+def _name(config: Mapping[str, Any]) -> str:
+    """What the configuration calls its model; empty where it says nothing that can be a name."""
+    name = config.get("_name_or_path")
+    return name if isinstance(name, str) and len(name) <= LONGEST_NAME else ""
 
 
 def _table(
@@ -79,7 +91,7 @@ def _table(
                 known[word] = architecture
     if not isinstance(name, str) or name not in known:
         raise ConfigError(
-            f"{id}: model_type {repr(name)[:80]} is not described yet; described are {', '.join(sorted(known))}",
+            f"{id}: model_type {repr(name)[:80] if isinstance(name, str) else shown(name)} is not described yet; described are {', '.join(sorted(known))}",
         )
     return known[name], library.config(known[name], name)
 
@@ -118,6 +130,7 @@ class _Reading:
 
     def keys(self, config: Mapping[str, Any]) -> None:
         table = self.table
+        unknown: list[str] = []
         for key, value in config.items():
             if value is None or key in table.ignored or key in table.agrees:
                 continue
@@ -135,7 +148,13 @@ class _Reading:
             elif key in table.used:
                 self._use(key, table.used[key], value)
             else:
-                self.warnings.append(f"{self.where}: the key {key} is unknown and was not used")
+                unknown.append(key)
+        self.warnings += [
+            f"{self.where}: the key {_key(key)} is unknown and was not used" for key in unknown[:MOST_UNKNOWN]
+        ]
+        if len(unknown) > MOST_UNKNOWN:
+            rest = len(unknown) - MOST_UNKNOWN
+            self.warnings.append(f"{self.where}: {rest:,} more keys are unknown and were not used")
 
     def _use(self, key: str, name: str, value: Any) -> None:
         if name == "rope":
@@ -220,6 +239,11 @@ class _Reading:
         self.notes = [note for note in self.notes if not note.startswith("multiple_of")]
         if self.flags.pop("use_scaled_rope", False):
             self.rope = dict(rope.META_SCALED)
+
+
+def _key(key: str) -> str:
+    """A key as a warning shows it: plain where it looks like one, else as JSON writes it, and never long."""
+    return key if key.isidentifier() and len(key) <= 80 else shown(key)
 
 
 def _among(value: Any, allowed: Sequence[object]) -> bool:

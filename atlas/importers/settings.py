@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from atlas.errors import ConfigError, shown
+from atlas.files import read_regular
 from atlas.json_text import KeyTwice, beyond_limits, no_key_twice
+
+MOST_BYTES = 16 * 2**20
+"""Of a configuration: the longest known ones have some hundred kilobytes."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """A configuration file's top-level object.
 
     Raises:
-        ConfigError: it cannot be read, is not JSON, says a key twice, or is no object.
+        ConfigError: it cannot be read, is no regular file, is longer than `MOST_BYTES`, is not JSON, says a key twice, or
+            is no object.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    return decode(data, str(path))
+    return decode(read_regular(path, most=MOST_BYTES, error=ConfigError), str(path))
 
 
 def decode(data: bytes, where: str) -> dict[str, Any]:
@@ -33,6 +34,14 @@ def decode(data: bytes, where: str) -> dict[str, Any]:
     """
     import json
 
+    if len(data) > MOST_BYTES:
+        raise ConfigError(
+            f"{where}: larger than {MOST_BYTES:,} bytes, the most that is read of a configuration"
+        )
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise ConfigError(
+            f"{where}: not JSON: it begins with a byte order mark", hint="save the file as UTF-8 without one"
+        )
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -44,7 +53,7 @@ def decode(data: bytes, where: str) -> dict[str, Any]:
     try:
         config = json.loads(text, object_pairs_hook=no_key_twice)
     except KeyTwice as error:
-        raise ConfigError(f"{where}: the key {error.key!r} stands twice in one object") from None
+        raise ConfigError(f"{where}: the key {error.key[:80]!r} stands twice in one object") from None
     except json.JSONDecodeError as error:
         raise ConfigError(
             f"{where}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"

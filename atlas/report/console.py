@@ -6,11 +6,14 @@ import errno
 import io
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from atlas.errors import AtlasError
+from atlas.report.escape import printable
+from atlas.report.guard import Guard, Styled
 from atlas.report.plain import dumps
 
 if TYPE_CHECKING:
@@ -24,6 +27,10 @@ NARROW = 40
 
 quiet = False
 """Whether notes and warnings are left out (`--quiet`)."""
+
+
+answered = False
+"""Whether the JSON document that a command prints has been printed: there is never a second one."""
 
 
 class ReaderGoneError(Exception):
@@ -51,8 +58,10 @@ def open_streams() -> None:
     """Make both streams fit to be written to, whatever the shell has done with them.
 
     A stream that was closed is given nowhere to go; one that cannot show × or a Greek letter shows a ? in its place. Without
-    a buffer (PYTHONUNBUFFERED) a stream drops in silence what the system did not take at once, so it is given one.
+    a buffer (PYTHONUNBUFFERED) a stream drops in silence what the system did not take at once, so it is given one. Whatever
+    anybody writes to them from here on is escaped (`atlas.report.guard`).
     """
+    _sane_sizes()
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -62,6 +71,24 @@ def open_streams() -> None:
             setattr(sys, name, io.TextIOWrapper(buffer, encoding, "replace", line_buffering=True))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+        setattr(sys, name, Guard(getattr(sys, name)))
+    warnings.showwarning = _warned  # type: ignore[assignment]  # the other arguments are not looked at
+
+
+def _warned(message: Warning | str, *_: object) -> None:
+    """A warning of Python's or a library's, in one line, as our own are."""
+    warn(" ".join(str(message).split()))
+
+
+def _sane_sizes() -> None:
+    """Take back what the environment says of the terminal's size where it is no size.
+
+    The libraries that print read the same variables, take ² for a number, and lay out as many columns as they are told.
+    """
+    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
+        said = os.environ.get(name)
+        if said is not None and not (said.isascii() and said.isdigit() and 0 < int(said[:20]) <= WIDE):
+            del os.environ[name]
 
 
 def drop(stream: IO[str]) -> None:
@@ -74,9 +101,10 @@ def console(stream: IO[str]) -> Console:
 
     columns = os.environ.get("COLUMNS", "")
     width = None if stream.isatty() else WIDE
-    if columns.isdigit() and int(columns) > 0:
+    if columns.isascii() and columns.isdigit() and 0 < int(columns[:20]) <= WIDE:
         width = max(int(columns), NARROW)
-    return Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
+    target = cast("IO[str]", Styled(stream))
+    return Console(file=target, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
 
 
 def out(*things: RenderableType) -> None:
@@ -85,18 +113,38 @@ def out(*things: RenderableType) -> None:
     with target.capture() as captured:
         for thing in things:
             target.print(thing, markup=False)
-    for line in captured.get().splitlines():
-        write(line.rstrip())
+    with _told(), own_styles():
+        for text in captured.get().splitlines():
+            sys.stdout.write(text.rstrip() + "\n")
+
+
+@contextmanager
+def own_styles() -> Iterator[None]:
+    """While a renderer writes to stdout text that has been escaped: its colours stay."""
+    if isinstance(sys.stdout, Guard):
+        with sys.stdout.styles():
+            yield
+    else:
+        yield
+
+
+def line(text: str = "") -> None:
+    """One line of a result, to stdout: a newline within a name is shown, not printed.
+
+    Raises:
+        ReaderGoneError, OutputError: it cannot be written.
+    """
+    write(printable(text))
 
 
 def write(text: str) -> None:
-    """A result as it stands, to stdout.
+    """Lines of a result, to stdout. Newlines and tabs are taken to be our layout; all else that would act is escaped.
 
     Raises:
         ReaderGoneError, OutputError: it cannot be written.
     """
     with _told():
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(printable(text, keep="\n\t") + "\n")
 
 
 def flush() -> None:
@@ -121,8 +169,11 @@ def _told() -> Iterator[None]:
 
 def json(value: Any) -> None:
     """One JSON document on stdout, and nothing else there."""
+    global answered
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
-    write(dumps(value, ascii_only=not encoding.startswith("utf")))
+    document = dumps(value, ascii_only=not encoding.startswith("utf"))
+    answered = True
+    write(document)
 
 
 def warn(text: str) -> None:
@@ -139,7 +190,7 @@ def note(text: str) -> None:
 def error(message: str, hint: str = "") -> None:
     """An error in one line, to stderr."""
     line = f"error: {message}" + (f"; {hint}" if hint else "")
-    _aside(printable(" ".join(line.split())))
+    _aside(" ".join(printable(line, keep="\n\t").split()))
 
 
 def _aside(line: str) -> None:
@@ -149,16 +200,7 @@ def _aside(line: str) -> None:
         drop(sys.stderr)
 
 
-def printable(text: str) -> str:
-    """Text in one line, as it is but for what a terminal would act on: names and paths may hold anything."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
-    )
-
-
-def table(
-    headers: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = (), title: str = ""
-) -> RenderableType:
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> RenderableType:
     """A table without frames, which reads and greps well; the last row may be a total.
 
     Args:
@@ -168,11 +210,14 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False, show_edge=False)
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for i, header in enumerate(headers):
         made.add_column(
-            header, justify="right" if i in right else "left", overflow="fold", no_wrap=i in right
+            Text(printable(header)),
+            justify="right" if i in right else "left",
+            overflow="fold",
+            no_wrap=i in right,
         )
     for row in rows:
-        made.add_row(*(Text(cell) for cell in row))
+        made.add_row(*(Text(printable(cell)) for cell in row))
     return made

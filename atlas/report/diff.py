@@ -12,19 +12,19 @@ MOST = 10
 def show(result: Diff) -> None:
     """Only what differs; one line where nothing does."""
     if not result.differs:
-        console.write(f"{result.a} and {result.b} are the same in every dimension, component and tensor")
+        console.line(f"{result.a} and {result.b} are the same in every dimension, component and tensor")
         return
     if result.dims:
         rows = [[dim.name, _said(dim.a), _said(dim.b)] for dim in result.dims]
         console.out(console.table(["setting", result.a, result.b], rows, right=[1, 2]))
-        console.write("")
+        console.line()
     if result.components:
         rows = [[c.id, _said(c.a), _said(c.b)] for c in result.components]
         rows.append(["total", f"{result.totals['a']:,}", f"{result.totals['b']:,}"])
         console.out(console.table(["parameters", result.a, result.b], rows, right=[1, 2]))
-        console.write("")
+        console.line()
     if result.same_tensors:
-        console.write("tensors    the same names and shapes")
+        console.line("tensors    the same names and shapes")
     listed = [
         (f"only in {result.a}", [*result.tensors.only_a]),
         (f"only in {result.b}", [*result.tensors.only_b]),
@@ -32,11 +32,11 @@ def show(result: Diff) -> None:
     ]
     for what, names in listed:
         if names:
-            console.write(f"{what}: {len(names):,}")
+            console.line(f"{what}: {len(names):,}")
             for name in names[:MOST]:
-                console.write(f"  {name}")
+                console.line(f"  {name}")
             if len(names) > MOST:
-                console.write(f"  … and {len(names) - MOST:,} more (--json lists all)")
+                console.line(f"  … and {len(names) - MOST:,} more (--json lists all)")
 
 
 def _said(value: object) -> str:

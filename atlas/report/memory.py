@@ -11,10 +11,11 @@ from atlas.report.plain import gibibytes
 def memory(result: Memory) -> None:
     """Each figure in GiB and bytes, with its calculation."""
     how = result.calculations
-    console.write(
+    console.line(
         f"{result.model}: weights in {result.dtype}, KV cache in {result.kv_dtype}, batch {result.batch:,}, "
-        f"context {result.context:,}\n"
+        f"context {result.context:,}"
     )
+    console.line()
     figures = [
         ("weights", result.weights_bytes, how["weights"]),
         ("KV cache per token", result.kv_bytes_per_token, how["kv_per_token"]),
@@ -35,16 +36,17 @@ def memory(result: Memory) -> None:
     for fit in result.fit:
         limit = "the model's own context" if fit.limited_by == "model" else "as much as fits"
         what = f"{fit.context:,} positions ({limit})" if fit.context else "the weights do not fit"
-        console.write(f"fit        {fit.size_bytes:,} bytes ({gibibytes(fit.size_bytes)}): {what}")
+        console.line(f"fit        {fit.size_bytes:,} bytes ({gibibytes(fit.size_bytes)}): {what}")
     for text in result.notes:
-        console.write(f"note       {text}")
+        console.line(f"note       {text}")
 
 
 def flops(result: Flops) -> None:
     """One line a component."""
-    console.write(
-        f"{result.model}: batch {result.batch:,}, positions {result.positions:,}, past {result.past:,}\n"
+    console.line(
+        f"{result.model}: batch {result.batch:,}, positions {result.positions:,}, past {result.past:,}"
     )
+    console.line()
     bound = any(row.bound for row in result.components)
     rows = [
         [
@@ -60,5 +62,5 @@ def flops(result: Flops) -> None:
     headers = ["component", "FLOPs", "bytes", "FLOPs/byte", *(["bound by"] if bound else [])]
     console.out(console.table(headers, rows, right=[1, 2, 3]))
     if result.seconds is not None:
-        console.write(f"at least   {result.seconds * 1000:,.3f} ms on that machine, were nothing lost")
-    console.write(f"counted    {result.convention}")
+        console.line(f"at least   {result.seconds * 1000:,.3f} ms on that machine, were nothing lost")
+    console.line(f"counted    {result.convention}")

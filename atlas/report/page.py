@@ -9,7 +9,7 @@ from atlas.report import console
 def show(page: Page) -> None:
     """Title and kind, expression, one sentence, equation, in and out, accounting, notes, code, sources."""
     for line in lines(page):
-        console.write(line)
+        console.line(line.expandtabs(4))
 
 
 def lines(page: Page) -> list[str]:

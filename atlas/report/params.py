@@ -13,11 +13,12 @@ def show(counts: Counts, by: str) -> None:
     """The table, then what the total is made of, and where each figure stands."""
     headers, right, rows = _rows(counts, by, sources=True)
     title = f"{counts.name} · {counts.model}" if counts.name != counts.model else counts.model
-    console.write(console.printable(title) + "\n")
+    console.line(title)
+    console.line()
     console.out(console.table(headers, [*rows, _total(counts, headers)], right))
-    console.write("")
+    console.line()
     for line in _below(counts):
-        console.write(line)
+        console.line(line)
 
 
 def markdown(counts: Counts, by: str) -> str:

@@ -9,33 +9,39 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from atlas.report.escape import json_escaped, printable, without_surrogates
+
 
 def plain(value: Any) -> Any:
-    """Dataclasses become objects, tuples lists; everything else stays as it is."""
+    """Dataclasses become objects, tuples lists; everything else stays as it is, but that text is what UTF-8 can encode."""
+    if isinstance(value, str):
+        return without_surrogates(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
         return value
     return [plain(item) for item in value]
 
 
 def dumps(value: Any, *, ascii_only: bool = False) -> str:
-    """One JSON document.
+    """One JSON document, with control and format characters as escapes, which mean the same.
 
     Raises:
         ValueError: a float that JSON has no word for.
     """
     import json
 
-    return json.dumps(plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)
+    return json_escaped(json.dumps(plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False))
 
 
 def markdown(headers: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
     """A GitHub table; `right` are the columns set flush right."""
     lines = [headers, ["---:" if i in right else "---" for i in range(len(headers))], *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in lines)
+    return "\n".join(
+        "| " + " | ".join(printable(cell).replace("|", "\\|") for cell in row) + " |" for row in lines
+    )
 
 
 def comma_separated(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -45,8 +51,8 @@ def comma_separated(headers: Sequence[str], rows: Iterable[Sequence[object]]) ->
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(headers)
-    writer.writerows(rows)
+    for row in (headers, *rows):
+        writer.writerow([printable(str(cell)) for cell in row])
     return text.getvalue().rstrip("\n")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from atlas.report import console
+from atlas.report.escape import printable
 
 Told = Callable[[str, int, int], None]
 """Of what is under way, how much is done, and of how much."""
@@ -33,13 +34,18 @@ def progress(unit: str = "steps") -> Iterator[Told | None]:
     amount = (
         (bar.DownloadColumn(), bar.TransferSpeedColumn()) if unit == "bytes" else (bar.MofNCompleteColumn(),)
     )
-    columns = (bar.TextColumn("{task.description}"), bar.BarColumn(), *amount, bar.TimeRemainingColumn())
+    columns = (
+        bar.TextColumn("{task.description}", markup=False),
+        bar.BarColumn(),
+        *amount,
+        bar.TimeRemainingColumn(),
+    )
     with bar.Progress(*columns, console=console.console(sys.stderr), transient=True) as bars:
         tasks = {}
 
         def told(what: str, done: int, of: int) -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=of)
+                tasks[what] = bars.add_task(printable(what), total=of)
             bars.update(tasks[what], completed=done, total=of)
 
         yield told

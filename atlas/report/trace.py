@@ -8,7 +8,8 @@ from atlas.report import console
 
 def show(trace: Trace) -> None:
     """One line a step; FLOPs in symbols where batch or positions are free."""
-    console.write(f"{trace.model}: {len(trace.steps):,} steps\n")
+    console.line(f"{trace.model}: {len(trace.steps):,} steps")
+    console.line()
     rows = [
         [
             step.id,
@@ -24,11 +25,12 @@ def show(trace: Trace) -> None:
         console.table(["step", "equation", "shape", "dtype", "parameters", "FLOPs"], rows, right=[4, 5])
     )
     shape = ", ".join(map(str, trace.logits.shape))
-    console.write(f"\nlogits     [{shape}] {trace.logits.dtype}")
+    console.line()
+    console.line(f"logits     [{shape}] {trace.logits.dtype}")
     total = trace.total_flops_formula if trace.total_flops is None else f"{trace.total_flops:,}"
-    console.write(f"FLOPs      {total}")
+    console.line(f"FLOPs      {total}")
     for symbol, meaning in trace.symbols.items():
-        console.write(f"{symbol:<10} {meaning}")
+        console.line(f"{symbol:<10} {meaning}")
 
 
 def _flops(step: TracedStep) -> str:

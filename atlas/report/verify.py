@@ -14,25 +14,25 @@ MOST = 20
 
 def show(result: Verification) -> None:
     """The verdict in one line, the findings a line each, and the components that differ."""
-    console.write(console.printable(_verdict(result)))
+    console.line(_verdict(result))
     if result.deep and result.files:
-        console.write(console.printable(_data(result)))
+        console.line(_data(result))
     listed = Counter[str]()
     for finding in result.findings:
         if finding.severity == "error" or not console.quiet:
             listed[finding.code] += 1
             if listed[finding.code] <= MOST:
-                console.write(_line(finding))
+                console.line(_line(finding))
     for code, count in listed.items():
         if count > MOST:
-            console.write(f"…        {code}: {count - MOST:,} more (--json lists all)")
+            console.line(f"…        {code}: {count - MOST:,} more (--json lists all)")
     rows = [
         [component.id, f"{component.expected:,}", f"{component.found:,}", f"{component.difference:+,}"]
         for component in result.components
         if component.difference
     ]
     if rows and result.tensors.found:
-        console.write("")
+        console.line()
         console.out(console.table(["parameters", "expected", "found", "difference"], rows, right=[1, 2, 3]))
 
 
@@ -40,10 +40,10 @@ def line(outcome: Verification | Failed) -> None:
     """One checkpoint of several, in one line: the verdict, and how many findings of which codes."""
     if isinstance(outcome, Failed):
         hint = f"; {outcome.error.hint}" if outcome.error.hint else ""
-        console.write(console.printable(f"unreadable: {outcome.error.message}{hint}"))
+        console.line(f"unreadable: {outcome.error.message}{hint}")
         return
     codes = Counter(finding.code for finding in outcome.findings if finding.severity != "note")
-    console.write(console.printable(_verdict(outcome) + (f": {amounts(codes)}" if codes else "")))
+    console.line(_verdict(outcome) + (f": {amounts(codes)}" if codes else ""))
 
 
 def _verdict(result: Verification) -> str:
@@ -86,4 +86,4 @@ def _said(amount: Amount) -> str:
 
 
 def _line(finding: Finding) -> str:
-    return console.printable(f"{finding.severity:<8} {finding.code:<10} {finding.message}")
+    return f"{finding.severity:<8} {finding.code:<10} {finding.message}"

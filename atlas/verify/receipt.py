@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from atlas.errors import UsageError
-from atlas.files import read_text
+from atlas.errors import UsageError, clipped, shown
+from atlas.files import read_regular, reason
+from atlas.json_text import KeyTwice, NotANumber, beyond_limits, no_constant, no_key_twice
 from atlas.verify.result import Verification, amounts
 from atlas.version import __version__
 
@@ -42,24 +43,47 @@ def read(path: Path) -> Receipt:
     """
     from pydantic import TypeAdapter, ValidationError
 
+    where = f"--receipt {path}"
+    document = _document(read_regular(path, what="--receipt"), where)
     try:
-        if path.exists() and not path.is_file():
-            raise UsageError(f"--receipt {path} is no file that holds a receipt")
-        text = read_text(path, "--receipt")
-    except OSError as error:  # of asking what it is
-        raise UsageError(f"--receipt {path}: cannot be read: {error.strerror}") from None
-    try:
-        return TypeAdapter(Receipt).validate_json(text)
+        return TypeAdapter(Receipt).validate_python(document)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the document"
-        raise UsageError(
-            f"--receipt {path} is no receipt of `atlas verify`: {where}: {first['msg']}"
-        ) from None
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the document"
+        missing = first["type"] == "missing"
+        found = "is missing" if missing else f"is {shown(first['input'])}, which no receipt has there"
+        raise UsageError(f"{where} is no receipt of `atlas verify`: {clipped(place)} {found}") from None
+    except (RecursionError, OverflowError):
+        raise UsageError(f"{where} is no receipt of `atlas verify`: nested too deeply") from None
+
+
+def _document(data: bytes, where: str) -> object:
+    """What a receipt's bytes say as JSON.
+
+    Raises:
+        UsageError: they are not JSON.
+    """
+    import json
+
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=no_constant, object_pairs_hook=no_key_twice)
+    except UnicodeDecodeError as error:
+        found = f"byte {error.start} is not UTF-8"
+    except KeyTwice as error:
+        found = f"the key {shown(error.key)} stands twice in one object"
+    except NotANumber as error:
+        found = f"{error} stands where a number is expected"
+    except json.JSONDecodeError as error:
+        found = f"{error.msg} at line {error.lineno}, column {error.colno}"
+    except (ValueError, RecursionError) as error:
+        found = beyond_limits(error)
+    raise UsageError(f"{where} is no receipt of `atlas verify`: not JSON: {found}")
 
 
 def require_place(path: Path) -> None:
     """Before anything is verified: a receipt can be written there, and takes the place of a receipt or of nothing.
+
+    A link counts as what it points to, which is then replaced (`atlas.files.write_whole`).
 
     Raises:
         UsageError: something else is there, such as the weights it is about, or nothing can be.
@@ -72,8 +96,8 @@ def require_place(path: Path) -> None:
             raise UsageError(f"--receipt {path}: there is no folder {path.parent}")
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise UsageError(f"--receipt {path}: nothing can be written in the folder {path.parent}")
-    except OSError as error:
-        raise UsageError(f"--receipt {path}: cannot be written: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--receipt {path}: cannot be written: {reason(error)}") from None
     if taken and not _may_go(path):
         raise UsageError(
             f"--receipt {path} is there already and is no receipt, so it is left as it is",

@@ -254,7 +254,7 @@ def test_a_path_needs_nothing_heavy_and_no_socket(tmp_path: Path) -> None:
 def test_the_probe_can_fail() -> None:
     assert "heavy=['json']" in probe(["params", "llama3.1-8b", "--json"], heavy=["json"])
     opens = "import atlas.cli.models, socket\natlas.cli.models.library_of = lambda s: socket.create_connection(('127.0.0.1', 9))\n"
-    assert "a socket was opened" in probe(["models"], before=opens)
+    assert "a socket was opened" in probe(["models", "--debug"], before=opens)
 
 
 @pytest.mark.parametrize("buffered", ["", "PYTHONUNBUFFERED=1"])

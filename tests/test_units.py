@@ -1,0 +1,93 @@
+"""Sizes, rates and counts as options: read exactly, and refused beyond reason with the option and the range."""
+
+from __future__ import annotations
+
+import pytest
+
+from atlas.errors import UsageError
+from atlas.units import MOST_BYTES, MOST_COUNT, per_second, size_bytes, whole_number
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("80GB", 80 * 10**9),
+        ("80GiB", 80 * 2**30),
+        ("1.5TB", 1_500_000_000_000),
+        ("7", 7),
+        (str(2**80), 2**80),
+    ],
+)
+def test_a_size_is_exact(text: str, expected: int) -> None:
+    assert size_bytes(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "9" * 5000,
+            f"--fit '{'9' * 30}…{'9' * 10} (5,000 characters)' is beyond any size, expected at most",
+        ),
+        (str(2**80 + 1), f"expected at most {MOST_BYTES:,} bytes"),
+        ("1e999GB", "is no size"),
+        ("-1GB", "is no size"),
+        ("0", "not a whole, positive number"),
+        ("1." + "0" * 31 + "1GB", "not a whole, positive number"),  # 28 digits, Decimal's own, would round it
+        ("0." + "0" * 5000 + "1GB", "beyond any size"),
+    ],
+    ids=lambda value: value[:12],
+)
+def test_a_size_beyond_reason(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=r"^--fit ") as caught:
+        size_bytes(text, "--fit")
+    assert words in caught.value.message
+    assert len(caught.value.message) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("989T", 989e12), ("989TFLOPS", 989e12), ("3.35TB/s", 3.35e12), ("9.89e14", 9.89e14), ("1", 1.0)],
+)
+def test_a_rate(text: str, expected: float) -> None:
+    assert per_second(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e400",
+        "1e9999999",
+        "1e-300",
+        "1e-308",
+        "0",
+        "-1",
+        "nan",
+        "inf",
+        "Infinity",
+        "",
+        "T",
+        "1_0",
+        "1e31",
+        "9" * 5000,
+    ],
+    ids=lambda value: value[:12],
+)
+def test_a_rate_beyond_reason(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^--flops .* is no rate") as caught:
+        per_second(text, "--flops")
+    assert len(caught.value.message) < 300
+
+
+def test_a_count() -> None:
+    assert [whole_number(text, "--batch") for text in (" 12 ", "-3", "0", str(2**40))] == [12, -3, 0, 2**40]
+
+
+@pytest.mark.parametrize(
+    "text", ["1" + "0" * 4299, "9" * 5000, str(2**40 + 1), "-" + "9" * 30, "1.0", "１", "", "0x1"]
+)
+def test_a_count_beyond_reason(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^--batch is ") as caught:
+        whole_number(text, "--batch")
+    assert f"{MOST_COUNT:,}" in caught.value.message
+    assert len(caught.value.message) < 300
