@@ -1,4 +1,4 @@
-"""Weights from a checkpoint: each block's tensors read when it runs, into the memory that the block before had.
+"""Weights from a checkpoint: each block's tensors mapped or read when it runs, and let go after it.
 
 What is resident is one block, and the system's own file cache serves the next token's pass. A tensor that is stored in
 another dtype than that of the run is converted as it is read. For another device a block's tensors are copied there when it
@@ -20,11 +20,12 @@ from torch import Tensor
 from atlas import tensors
 from atlas.errors import CheckpointError, NotDescribed
 from atlas.graph import Block, Graph
+from atlas.run import mapped
 from atlas.run.align import View
 from atlas.run.devices import FLOATS
 from atlas.run.files import Piece, stored
 from atlas.run.layouts import Order, is_as_declared, kept_order, unpacking
-from atlas.run.reading import Reader, Rows, room
+from atlas.run.reading import Reader, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Checkpoint:
         self, graph: Graph, path: Path, *, device: torch.device, dtype: torch.dtype | None = None
     ) -> None:
         self._device = device
-        self._reader = Reader()
+        self._reader = Reader(for_cpu=device.type == "cpu")
         self.source = str(path)
         found = stored(path)
         self.orders: dict[str, Order] = {}
@@ -123,13 +124,18 @@ class Checkpoint:
         places = {
             weight.id: self._places[weight.id, layer] for node in block.nodes for weight in node.weights
         }
+        self._reader.begin()
         taken = {True: [0], False: [0]}
         for place in places.values():
             if not place.looked_up:
-                taken[self._keeps(place)].append(sum(map(room, place.pieces)))
+                taken[self._keeps(place)].append(self._reader.room(place.pieces))
         # Tensors that are copied once more are read one over the other.
-        self._reader.begin(sum(taken[True]) + max(taken[False]))
+        self._reader.make_room(sum(taken[True]) + max(taken[False]))
         return {id: self._weight(place) for id, place in places.items()}
+
+    def done(self) -> None:
+        """As `atlas.run.walk.Weights` has it."""
+        mapped.require_all()
 
     def _keeps(self, place: _Place) -> bool:
         """Whether the weight is the tensor as it is read, and no copy of it."""

@@ -1,8 +1,4 @@
-"""Which tensors a checkpoint holds, in which files, and the reading of their bytes.
-
-Files are read and not mapped: where a mapped file is cut short meanwhile, the thread that touches a lost page gets SIGBUS,
-which inside one of torch's own threads nothing survives. A read returns short, which is an error with an address.
-"""
+"""Which tensors a checkpoint holds, in which files, and the reading of bytes from the very files whose headers were read."""
 
 from __future__ import annotations
 
@@ -38,29 +34,56 @@ class File:
             CheckpointError: the file cannot be read (`header`), is cut short by now (`truncated`), or is another file or
                 written to by now (`changed`).
         """
-        try:
-            with _opened(self.path) as file:
-                self._require_same(file)
+        with self.opened() as file:
+            try:
                 file.seek(begin)
                 done = 0
                 while done < len(into):
                     count = file.readinto(into[done:])
                     if not count:
-                        raise self._changed("cut short", "truncated")
+                        raise self.cut_short()
                     done += count
-                self._require_same(file)
-        except OSError as error:
-            raise CheckpointError(
-                f"{self.path}: cannot be read: {error.strerror or error}", code="header"
-            ) from None
+            except OSError as error:
+                raise self._unreadable(error) from None
+            self.require_same(file)
 
-    def _require_same(self, file: io.FileIO) -> None:
+    def opened(self) -> io.FileIO:
+        """The file, open for reading, if it is what it was.
+
+        Raises:
+            CheckpointError: as `read`.
+        """
+        try:
+            # Without waiting, as a FIFO in its place would have it.
+            handle = os.open(
+                self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+            )
+        except OSError as error:
+            raise self._unreadable(error) from None
+        file = io.FileIO(handle, "rb")
+        try:
+            self.require_same(file)
+        except CheckpointError:
+            file.close()
+            raise
+        return file
+
+    def require_same(self, file: io.FileIO) -> None:
+        """Refuse an open file that is not what it was.
+
+        Raises:
+            CheckpointError: as `read`.
+        """
         found = os.fstat(file.fileno())
         if found.st_size < self.bytes:
-            raise self._changed("cut short", "truncated")
+            raise self.cut_short()
         now = ((found.st_dev, found.st_ino), found.st_mtime_ns, found.st_size)
         if now != (self.inode, self.changed_ns, self.bytes):
             raise self._changed("written to or replaced", "changed")
+
+    def cut_short(self) -> CheckpointError:
+        """The error for a file that has become shorter."""
+        return self._changed("cut short", "truncated")
 
     def _changed(self, how: str, code: str) -> CheckpointError:
         return CheckpointError(
@@ -69,11 +92,8 @@ class File:
             code=code,
         )
 
-
-def _opened(path: Path) -> io.FileIO:
-    """A file opened for reading without waiting, as a FIFO in its place would have it."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    return io.FileIO(handle, "rb")
+    def _unreadable(self, error: OSError) -> CheckpointError:
+        return CheckpointError(f"{self.path}: cannot be read: {error.strerror or error}", code="header")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from atlas.run import mapped
+
 T = TypeVar("T")
 
 Check = Callable[[], None]
@@ -22,7 +24,11 @@ def interruptible(work: Callable[[Check], T]) -> T:
     Python raises KeyboardInterrupt in the main thread, and only between two of its own instructions. Inside a kernel of torch
     there are none for seconds; waiting for another thread is interrupted at once. The work then ends at its next check.
 
+    Meanwhile files may be mapped (`atlas.run.mapped`).
     Called from any other thread, which no signal reaches, it just calls `work`.
+
+    Raises:
+        MemoryError: there is none for another thread.
     """
     if threading.current_thread() is not threading.main_thread():
         return work(lambda: None)
@@ -42,16 +48,18 @@ def interruptible(work: Callable[[Check], T]) -> T:
         finally:
             done.set()
 
-    try:
-        threading.Thread(target=call, name="atlas run", daemon=True).start()
-    except RuntimeError:  # no memory for another thread
-        return work(lambda: None)
-    try:
-        while not done.wait(0.25):  # on Windows only a wait with a limit hears Ctrl-C
-            pass
-    except BaseException:
-        stop.set()
-        raise
+    thread = threading.Thread(target=call, name="atlas run", daemon=True)
+    with mapped.surviving() as look_after:
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise MemoryError(str(error)) from None
+        try:
+            while not done.wait(0.1):  # on Windows only a wait with a limit hears Ctrl-C
+                look_after()
+        except BaseException:
+            stop.set()
+            raise
     if failures:
         raise failures[0]
     return results[0]

@@ -1,4 +1,4 @@
-"""Tensors read from files: whole ones into memory that is used again for every block, and a table's rows as they are taken."""
+"""Tensors from files: whole ones mapped, or read into memory that every block uses again, and a table's rows as they are taken."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from atlas.run import mapped
 from atlas.run.devices import FLOATS
 from atlas.run.files import File, Piece
 
@@ -26,17 +27,30 @@ class Reader:
     """Reads the tensors of one block after the other into the same memory.
 
     A tensor shows that memory and copies nothing. As long as any tensor of an earlier block is in use, its memory is left
-    alone and the next block gets new.
+    alone and the next block gets new. Large tensors are mapped instead, where that can be survived.
+
+    Args:
+        for_cpu: whether the tensors are computed with where they are read. Mapped memory is handed to no other device's
+            driver: what that makes of a page that is lost is not known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, for_cpu: bool) -> None:
+        self._for_cpu, self._maps = for_cpu, False
         self._memory = np.empty(0, np.uint8)
         self._unused = sys.getrefcount(self._memory)  # every array that shows a part of it adds one
         self._at = 0
         self._threads: ThreadPoolExecutor | None = None
 
-    def begin(self, room: int) -> None:
-        """Begin a block that takes so many bytes.
+    def room(self, pieces: Sequence[Piece]) -> int:
+        """The bytes that pieces take of a block's memory: none, where they are mapped."""
+        return sum(room(piece, self._maps) for piece in pieces)
+
+    def begin(self) -> None:
+        """Begin a block: whether its pieces may be mapped is decided once."""
+        self._maps = self._for_cpu and mapped.is_possible()
+
+    def make_room(self, room: int) -> None:
+        """Memory of so many bytes for the block.
 
         Raises:
             MemoryError: there are not as many.
@@ -55,14 +69,17 @@ class Reader:
         """
         if not piece.size:
             return torch.empty(piece.shape, dtype=FLOATS[piece.dtype])
-        array = self._memory[self._at : self._at + piece.bytes]
-        self._fill(piece.file, piece.begin, array.data)
-        self._at += room(piece)
+        if room(piece, self._maps):
+            array = self._memory[self._at : self._at + piece.bytes]
+            self._fill(piece.file, piece.begin, array.data)
+            self._at += room(piece, self._maps)
+        else:
+            array = mapped.view(piece)
         return torch.from_numpy(array).view(FLOATS[piece.dtype]).view(piece.shape)
 
     def read_over(self, pieces: Sequence[Piece]) -> None:
         """The last pieces read are in use no more: the next ones take their place."""
-        self._at -= sum(map(room, pieces))
+        self._at -= self.room(pieces)
 
     def _fill(self, file: File, begin: int, into: memoryview) -> None:
         """Read with several threads what is worth it: copying from the system's cache keeps one of them busy."""
@@ -76,9 +93,10 @@ class Reader:
             pass
 
 
-def room(piece: Piece) -> int:
-    """The bytes that a piece takes of a block's memory."""
-    return -(-piece.bytes // _ALIGNED) * _ALIGNED if piece.size else 0
+def room(piece: Piece, maps: bool) -> int:
+    if not piece.size or (maps and piece.bytes >= mapped.LEAST_BYTES):
+        return 0
+    return -(-piece.bytes // _ALIGNED) * _ALIGNED
 
 
 class Rows:
