@@ -52,13 +52,12 @@ def interruptible(work: Callable[[Check], T]) -> T:
     with mapped.surviving() as look_after:
         try:
             thread.start()
-        except RuntimeError as error:
-            raise MemoryError(str(error)) from None
-        try:
             while not done.wait(0.1):  # on Windows only a wait with a limit hears Ctrl-C
                 look_after()
-        except BaseException:
+        except BaseException as error:  # KeyboardInterrupt, also while the thread starts
             stop.set()
+            if isinstance(error, RuntimeError):
+                raise MemoryError(str(error)) from None
             raise
     if failures:
         raise failures[0]
