@@ -143,6 +143,7 @@ def surviving() -> Iterator[Callable[[], None]]:
         yield rescue
     finally:
         _active = False
+        _views.clear()  # what a traceback keeps of a failed run is no concern of the next one
         if guarded:
             signal.signal(signal.SIGBUS, before)
 
