@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atlas.cli.options import Json, Specs, library_of
-from atlas.errors import UsageError
+from atlas.errors import RunError, UsageError, shown
 from atlas.report import console
 
 if TYPE_CHECKING:
@@ -106,8 +108,8 @@ def run(
         show=show,
         trace=trace,
     )
-    from atlas.run import session
-
+    options.check()  # before torch is imported, which takes seconds
+    session = _session()
     with progress() as told:
         result = session.run(bind(described, library), options, told)
     for note in result.notes:
@@ -127,38 +129,56 @@ def _prompt(text: str | None, file: Path | None, ids: str | None) -> str:
         from atlas.files import read_text
 
         return read_text(file, "--prompt-file")
-    if any("\ud800" <= char <= "\udfff" for char in text or ""):
-        raise UsageError("--prompt is not UTF-8", hint="give its ids with --token-ids")
     return text or ""
+
+
+def _session() -> ModuleType:
+    """`atlas.run.session`, and with it torch."""
+    try:
+        from atlas.run import session
+    except (ImportError, OSError, MemoryError) as error:
+        # Of all the libraries torch loads, one may be broken, or not fit into the memory this process may take.
+        said = " ".join(str(error).split())[:200] or "out of memory"
+        memory = isinstance(error, MemoryError) or "failed to map" in said or "llocate memory" in said
+        raise RunError(
+            f"torch cannot be loaded: {said}",
+            hint="allow the process more memory" if memory else "install torch again",
+            code="out_of_memory" if memory else "run",
+        ) from error
+    return session
 
 
 def _tokenizer(given: Path | None, model: str | None, checkpoint: Path | None) -> Path | None:
     """The tokenizer.json asked for; else MODEL's own, where the weights lie elsewhere and have none beside them."""
     if given is not None:
-        file = given / "tokenizer.json" if given.is_dir() else given
-        if not file.is_file():
-            raise UsageError(f"--tokenizer {given}: no such file", hint="give a tokenizer.json")
+        file = given / "tokenizer.json" if os.path.isdir(given) else given
+        if not os.path.exists(file):
+            raise UsageError(f"--tokenizer {shown(str(given))}: no such file", hint="give a tokenizer.json")
         return file
     beside = [
         folder / "tokenizer.json"
         for folder in (_folder(checkpoint), _folder(Path(model) if model else None))
         if folder
     ]
-    return next((file for file in beside if file.is_file()), None)
+    return next((file for file in beside if os.path.exists(file)), None)
 
 
 def _folder(path: Path | None) -> Path | None:
-    if path is None or not path.exists():
+    if path is None or not os.path.exists(path):
         return None
-    return path if path.is_dir() else path.parent
+    return path if os.path.isdir(path) else path.parent
 
 
 def _ids(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
-    if not re.fullmatch(r"\s*-?[0-9]{1,20}\s*(,\s*-?[0-9]{1,20}\s*)*", text):
-        raise UsageError(f"--token-ids {text!r}: expected integers with commas between, such as 1,2,3")
-    return tuple(int(word) for word in text.split(","))
+    words = [word.strip() for word in text.split(",")]
+    wrong = next((word for word in words if not re.fullmatch(r"-?[0-9]{1,20}", word, re.ASCII)), None)
+    if wrong is not None:
+        raise UsageError(
+            f"--token-ids: {shown(wrong)} is no token id, expected integers with commas between, such as 1,2,3"
+        )
+    return tuple(map(int, words))
 
 
 def _model_and_weights(
@@ -173,13 +193,14 @@ def _model_and_weights(
         folder = _fetched(repo)
         return (resolve(name, library) if name else from_path(folder, library)), folder
     if weights is not None and weights != "random":
-        path = Path(weights).expanduser()
-        if not path.exists():
+        path = Path(os.path.expanduser(weights))
+        if not os.path.exists(path):
             raise UsageError(
-                f"--weights {weights}: no such file or folder", hint="give a checkpoint, or the word random"
+                f"--weights {shown(weights)}: no such file or folder",
+                hint="give a checkpoint, or the word random",
             )
         if name is None:
-            return from_path(path if path.is_dir() else path.parent, library), path
+            return from_path(path if os.path.isdir(path) else path.parent, library), path
         return resolve(name, library), path
     model = resolve(DEFAULT if name is None else name, library)
     if weights == "random":
@@ -190,8 +211,8 @@ def _model_and_weights(
 def _own_folder(name: str | None) -> Path | None:
     """The folder a MODEL that is a path stands in, if it holds weights."""
     path = Path(name or "")
-    folder = path if path.is_dir() else path.parent
-    return folder if name and path.exists() and any(folder.glob("*.safetensors")) else None
+    folder = path if os.path.isdir(path) else path.parent
+    return folder if name and os.path.exists(path) and any(folder.glob("*.safetensors")) else None
 
 
 def _in_cache(repo: str) -> Path | None:

@@ -1,29 +1,31 @@
-"""Weights from a checkpoint: each block's tensors mapped into memory when it runs, and let go after it.
+"""Weights from a checkpoint: each block's tensors mapped or read when it runs, and let go after it.
 
-safetensors maps a tensor's bytes from the file, so on a CPU nothing is copied unless the dtype changes, what is resident
-is one block's pages, and the system's own file cache serves the next token's pass. For another device a block's tensors
-are copied there when it runs.
+What is resident is one block, and the system's own file cache serves the next token's pass. A tensor that is stored in
+another dtype than that of the run is converted as it is read. For another device a block's tensors are copied there when it
+runs. Of a table that is only looked up in, such as the embedding, the rows that are taken are read and no others.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import cast
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from atlas import tensors
 from atlas.errors import CheckpointError, NotDescribed
 from atlas.graph import Block, Graph
+from atlas.run import mapped
 from atlas.run.align import View
 from atlas.run.devices import FLOATS
 from atlas.run.files import Piece, stored
-from atlas.run.layouts import Order, kept_order, unpacking
+from atlas.run.layouts import Order, is_as_declared, kept_order, unpacking
+from atlas.run.reading import Reader, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,14 @@ class _Place:
         pieces: of that tensor, in one file or in several devices' files.
         along: the dimension in which they lie side by side.
         view: what makes the weight of the tensor.
+        looked_up: every step that reads the weight takes rows of it, which lie in the file as they are declared.
     """
 
     name: str
     pieces: list[Piece]
     along: int
     view: View
+    looked_up: bool
 
 
 class Checkpoint:
@@ -61,6 +65,7 @@ class Checkpoint:
         self, graph: Graph, path: Path, *, device: torch.device, dtype: torch.dtype | None = None
     ) -> None:
         self._device = device
+        self._reader = Reader(for_cpu=device.type == "cpu")
         self.source = str(path)
         found = stored(path)
         self.orders: dict[str, Order] = {}
@@ -68,7 +73,7 @@ class Checkpoint:
         kinds = Counter[str]()
         for place in self._places.values():
             for piece in place.pieces:
-                kinds[piece.dtype] += math.prod(piece.shape)
+                kinds[piece.dtype] += piece.size
         if odd := sorted(kinds.keys() - FLOATS.keys()):
             raise CheckpointError(f"{path}: tensors in {', '.join(odd)}, in which no model can be run yet")
         self.dtype = dtype or FLOATS[kinds.most_common(1)[0][0]]
@@ -86,44 +91,91 @@ class Checkpoint:
         """(weight, layer) -> where it lies; a tied weight that is not stored lies where its other does."""
         convention = _convention(graph, found, path)
         views: dict[str, View] = {}
+        only_taken = _only_taken(graph)
+        as_declared: dict[str, bool] = {}
         for row in tensors.rows(graph, convention):
             if row.indices:
                 raise NotDescribed(f"{row.template.text}: a tensor for each expert cannot be run yet")
             for number, (weight, lies) in enumerate(zip(row.weights, row.layouts, strict=True)):
                 self.orders[weight.id] = kept_order(graph, weight, lies)
                 views[weight.id] = unpacking(row, number, graph, self.orders[weight.id])
+                as_declared[weight.id] = is_as_declared(row, number)
         places: dict[tuple[str, int | None], _Place] = {}
         for tensor in tensors.expected(graph, convention):
             pieces, along = _pieces(tensor, found, path)
             for weight in tensor.row.weights:
-                places[weight.id, tensor.layer] = _Place(tensor.name, pieces, along, views[weight.id])
+                looked_up = weight.id in only_taken and as_declared[weight.id] and len(pieces) == 1
+                place = _Place(tensor.name, pieces, along, views[weight.id], looked_up)
+                places[weight.id, tensor.layer] = place
         for weight in graph.weights.values():
             other = graph.tied_to(weight)
             if other is not None:
-                places.setdefault((weight.id, None), places[other.id, None])
+                place = replace(places[other.id, None], looked_up=False)
+                places.setdefault((weight.id, None), place)
         return places
 
     def load(self, block: Block, layer: int | None) -> dict[str, Tensor]:
         """As `atlas.run.walk.Weights` has it.
 
         Raises:
-            CheckpointError: a file can no longer be read.
+            CheckpointError: a file can no longer be read, or is not what it was.
+            MemoryError: there is no room for the block.
         """
-        files: dict[Path, safe_open] = {}
-        loaded: dict[str, Tensor] = {}
+        places = {
+            weight.id: self._places[weight.id, layer] for node in block.nodes for weight in node.weights
+        }
+        self._reader.begin()
+        taken = {True: [0], False: [0]}
+        for place in places.values():
+            if not place.looked_up:
+                taken[self._keeps(place)].append(self._reader.room(place.pieces))
+        # Tensors that are copied once more are read one over the other.
+        self._reader.make_room(sum(taken[True]) + max(taken[False]))
+        return {id: self._weight(place) for id, place in places.items()}
+
+    def done(self) -> None:
+        """As `atlas.run.walk.Weights` has it."""
+        mapped.require_all()
+
+    def _keeps(self, place: _Place) -> bool:
+        """Whether the weight is the tensor as it is read, and no copy of it."""
+        (piece, *more) = place.pieces
+        return not more and self._device.type == "cpu" and FLOATS[piece.dtype] == self.dtype
+
+    def _weight(self, place: _Place) -> Tensor:
+        if place.looked_up:
+            return cast(Tensor, Rows(place.pieces[0], self._device, self.dtype))
+        pieces = [self._reader.read(piece) for piece in place.pieces]
+        whole = pieces[0] if len(pieces) == 1 else torch.cat(pieces, place.along)
+        weight = place.view(whole).to(self._device, self.dtype)
+        if not self._keeps(place):
+            self._reader.read_over(place.pieces)
+        return weight
+
+
+def _only_taken(graph: Graph) -> set[str]:
+    """The weights that every step which reads them takes rows of, in the run's own dtype."""
+    taken: set[str] = set()
+    otherwise: set[str] = set()
+    for block in graph.blocks:
         for node in block.nodes:
-            for weight in node.weights:
-                place = self._places[weight.id, layer]
-                pieces = [_read(place.name, piece, files) for piece in place.pieces]
-                whole = pieces[0] if len(pieces) == 1 else torch.cat(pieces, place.along)
-                loaded[weight.id] = place.view(whole).to(self._device, self.dtype)
-        return loaded
+            for step in node.steps:
+                rows = step.op == "take" and step.computed_in == "A" and step.of[0].weight is None
+                (taken if rows else otherwise).update(weight.id for weight in step.weights)
+    return {id for id in taken - otherwise if len(graph.weights[id].shape) == 2}
 
 
 def _convention(graph: Graph, found: Mapping[str, list[Piece]], path: Path) -> str:
     """The convention most of whose names are there."""
+    # A configuration can claim any number of layers: no more names are tried than could be there.
+    most = len(found) + 1
     counts = {
-        name: sum(tensor.name in found for tensor in tensors.expected(graph, name))
+        name: sum(
+            full in found
+            for row in tensors.rows(graph, name)
+            if row.tied_to is None or tensors.convention(graph, name).stores_tied
+            for full, _ in islice(row.names(), most)
+        )
         for name in graph.architecture.conventions
     }
     best = max(counts, key=lambda name: counts[name])
@@ -161,17 +213,7 @@ def _pieces(tensor: tensors.Tensor, found: Mapping[str, list[Piece]], path: Path
             return pieces, along
     shapes = " and ".join(sorted({str(list(piece.shape)) for piece in pieces}))
     raise CheckpointError(
-        f"{pieces[0].file}: {tensor.name} is {shapes}, expected {expected}",
+        f"{pieces[0].file.path}: {tensor.name} is {shapes}, expected {expected}",
         hint="`atlas verify` lists all that is wrong",
         code="shape",
     )
-
-
-def _read(name: str, piece: Piece, files: dict[Path, safe_open]) -> Tensor:
-    try:
-        if piece.file not in files:
-            files[piece.file] = safe_open(piece.file, framework="pt")
-        tensor: Tensor = files[piece.file].get_tensor(name)  # type: ignore[no-untyped-call]
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{piece.file}: {name} cannot be read: {error}") from None
-    return tensor

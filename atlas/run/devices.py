@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,6 +67,16 @@ def threads_for(largest: int, device: torch.device) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def memory_bytes(device: torch.device) -> int | None:
+    """The memory that a device has in all, in bytes; None where the system does not say."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[1]
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # on Windows there is no sysconf
+        return None
 
 
 def peak_memory_bytes() -> int | None:

@@ -24,6 +24,10 @@ class Held:
             self._blocks[place] = self._weights.load(block, layer)
         return dict(self._blocks[place])
 
+    def done(self) -> None:
+        """As `atlas.run.walk.Weights` has it."""
+        self._weights.done()
+
 
 def fit(graph: Graph, dtype: torch.dtype, device: torch.device) -> bool:
     """Whether all of a model's weights take at most half of the device's free memory.

@@ -64,6 +64,11 @@ def unpacking(row: Row, number: int, graph: Graph, order: Order) -> View:
     return lambda tensor: cut(tensor).reshape(sizes).permute(turn).reshape(shape)
 
 
+def is_as_declared(row: Row, number: int) -> bool:
+    """Whether the row's number-th weight is the stored tensor as it is."""
+    return row.holds.packed_along is None and row.layouts[number] == row.weights[number].shape
+
+
 def _cutting(row: Row, number: int, graph: Graph) -> View:
     """What cuts one weight out of a packed tensor; nothing, where the tensor is that weight."""
     along, layout = row.holds.packed_along, row.holds.layout

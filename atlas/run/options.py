@@ -6,7 +6,10 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from atlas.errors import UsageError
+from atlas.errors import UsageError, shown
+
+MOST_TOKENS = 2**31 - 1
+"""To generate; far beyond any text, and within what torch counts in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,19 @@ class Options:
         Raises:
             UsageError: naming the option.
         """
-        least = {"max-new-tokens": (self.max_new_tokens, 0), "show": (self.show, 0), "top-k": (self.top_k, 1)}
-        for option, (value, bound) in least.items():
-            if value is not None and value < bound:
-                raise UsageError(f"--{option} is {value}, expected {bound} or more")
+        ranges = {
+            "max-new-tokens": (self.max_new_tokens, 0, MOST_TOKENS),
+            "show": (self.show, 0, None),
+            "top-k": (self.top_k, 1, None),
+            "seed": (self.seed, 0, 2**63 - 1),
+        }
+        for option, (value, least, most) in ranges.items():
+            if value is not None and not (least <= value and (most is None or value <= most)):
+                bounds = f"{least} or more" if most is None else f"an integer from {least} to {most:,}"
+                raise UsageError(f"--{option} is {shown(value)}, expected {bounds}")
         if not 0 <= self.temperature < math.inf:
             raise UsageError(f"--temperature is {self.temperature}, expected 0 or a positive number")
-        if not 0 <= self.seed < 2**63:
-            raise UsageError(f"--seed is {self.seed}, expected an integer from 0 to 2**63 - 1")
         if self.token_ids is not None and self.prompt:
             raise UsageError("--prompt and --token-ids are both given", hint="give one of them")
+        if any("\ud800" <= char <= "\udfff" for char in self.prompt):
+            raise UsageError("--prompt is not UTF-8", hint="give its ids with --token-ids")

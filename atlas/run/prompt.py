@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from atlas.errors import UsageError
 from atlas.run.options import Options
-from atlas.run.tokenizer import FILE, INSTEAD, Settings, Tokenizer
+from atlas.run.special_tokens import SpecialTokens
+from atlas.run.tokenizer import FILE, INSTEAD, Tokenizer
 
 BYTES = "UTF-8 bytes"
 
@@ -32,50 +35,78 @@ class Prompt:
 
     def text(self, following: Sequence[int], *, special: bool) -> str | None:
         """What ids that follow the prompt add to its text; None without a tokenizer."""
+        return self.texts([following], special=special)[0]
+
+    def texts(self, following: Sequence[Sequence[int]], *, special: bool) -> Sequence[str | None]:
+        """The same for each of some lists of ids: one of them costs little more than none."""
         if self.tokenizer is None:
-            return None
+            return [None] * len(following)
         return self.tokenizer.decode_after(self.ids, following, special=special)
 
 
-def read(options: Options, vocab_size: int) -> Prompt:
-    """The prompt of a run. Its tokenizer and what is said of special tokens may lie beside the weights.
+class Reader:
+    """The tokenizer of a run, being loaded, and what is said of special tokens; to be closed.
 
-    Args:
-        vocab_size: ids are below it.
+    Either may lie beside the weights. Loading goes on in another process, so that weights can be opened meanwhile.
 
     Raises:
-        UsageError: there is nothing to begin with, a tokenizer that is not read, or an id outside the vocabulary.
-        CheckpointError: the tokenizer cannot be read.
+        UsageError: a tokenizer that is not read.
+        CheckpointError, ConfigError: a file cannot be read.
     """
-    folder = options.weights
-    if folder is not None and not folder.is_dir():
-        folder = folder.parent
-    path = options.tokenizer
-    if path is None and folder is not None and (folder / FILE).is_file():
-        path = folder / FILE
-    settings = Settings(place for place in (path.parent if path else None, folder) if place is not None)
-    tokenizer = Tokenizer(path, settings) if path else None
-    notes: list[str] = []
-    if options.token_ids is not None:
-        ids = list(options.token_ids)
-    elif tokenizer is not None:
-        ids, note = tokenizer.encode(options.prompt)
-        notes += [note] if note else []
-    else:
-        if folder is not None and options.prompt and (folder / "tokenizer.model").is_file():
-            raise UsageError(f"{folder} holds Meta's tokenizer.model, which is not read", hint=INSTEAD)
-        ids = list(options.prompt.encode()) or ([settings.bos] if settings.bos is not None else [])
-        if options.prompt:
-            notes.append("there is no tokenizer: the prompt's UTF-8 bytes serve as token ids")
-    if not ids:
-        raise UsageError(
-            "an empty prompt is the BOS token alone, and nothing here says which id that is",
-            hint="give a --prompt, --token-ids or a --tokenizer",
-        )
-    _within(ids, vocab_size, tokenizer)
-    otherwise = BYTES if options.token_ids is None else None
-    eos = tokenizer.eos if tokenizer else settings.eos
-    return Prompt(tuple(ids), tokenizer, str(path) if path else otherwise, eos, tuple(notes))
+
+    def __init__(self, options: Options) -> None:
+        folder = options.weights
+        if folder is not None and not os.path.isdir(folder):
+            folder = folder.parent
+        path = options.tokenizer
+        if path is None and folder is not None and os.path.exists(folder / FILE):
+            path = folder / FILE
+        self._options, self._folder, self._path = options, folder, path
+        places: list[Path | None] = [path.parent if path else None, folder]
+        self._settings = SpecialTokens(place for place in places if place is not None)
+        self._tokenizer = Tokenizer(path, self._settings) if path else None
+
+    def close(self) -> None:
+        if self._tokenizer is not None:
+            self._tokenizer.close()
+
+    def read(self, vocab_size: int) -> Prompt:
+        """The prompt.
+
+        Args:
+            vocab_size: ids are below it.
+
+        Raises:
+            UsageError: there is nothing to begin with, or an id is outside the vocabulary.
+            CheckpointError: the tokenizer cannot be used.
+            ConfigError: the id of a special token is none.
+        """
+        options, tokenizer, settings = self._options, self._tokenizer, self._settings
+        notes: list[str] = []
+        if options.token_ids is not None:
+            ids = list(options.token_ids)
+        elif tokenizer is not None:
+            ids, note = tokenizer.encode(options.prompt)
+            notes += [*tokenizer.notes, *([note] if note else [])]
+        else:
+            model = self._folder / "tokenizer.model" if self._folder is not None else None
+            if model is not None and options.prompt and os.path.isfile(model):
+                raise UsageError(
+                    f"{self._folder} holds Meta's tokenizer.model, which is not read", hint=INSTEAD
+                )
+            ids = list(options.prompt.encode()) or ([settings.bos] if settings.bos is not None else [])
+            if options.prompt:
+                notes.append("there is no tokenizer: the prompt's UTF-8 bytes serve as token ids")
+        if not ids:
+            raise UsageError(
+                "an empty prompt is the BOS token alone, and nothing here says which id that is",
+                hint="give a --prompt, --token-ids or a --tokenizer",
+            )
+        _within(ids, vocab_size, tokenizer)
+        otherwise = BYTES if options.token_ids is None else None
+        by = str(self._path) if self._path else otherwise
+        eos = tokenizer.eos if tokenizer else settings.eos
+        return Prompt(tuple(ids), tokenizer, by, eos, tuple(notes))
 
 
 def _within(ids: Sequence[int], vocab_size: int, tokenizer: Tokenizer | None) -> None:

@@ -67,6 +67,9 @@ class RandomWeights:
         """As `atlas.run.walk.Weights` has it."""
         return {weight.id: self._weight(weight, layer) for node in block.nodes for weight in node.weights}
 
+    def done(self) -> None:
+        """As `atlas.run.walk.Weights` has it: nothing was read."""
+
     def _weight(self, weight: Weight, layer: int | None) -> Tensor:
         weight = self._graph.tied_to(weight) or weight
         number = self._numbers[weight.id] + len(self._numbers) * (layer or 0)

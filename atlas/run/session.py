@@ -9,6 +9,7 @@ Nothing is printed here. Whoever may have no torch calls `atlas.run.require_extr
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 
 import torch
@@ -18,9 +19,11 @@ from atlas.analyse.trace import Pass
 from atlas.errors import RunError
 from atlas.graph import Graph
 from atlas.model import require_described
-from atlas.run import attention, devices, held, prompt, sample
+from atlas.run import attention, devices, held, limits, prompt, sample
 from atlas.run.checkpoint import Checkpoint
+from atlas.run.failure import failed, is_out_of_memory
 from atlas.run.held import Held
+from atlas.run.interrupt import Check, interruptible
 from atlas.run.moment import Cache
 from atlas.run.observe import Observer
 from atlas.run.options import Options
@@ -39,14 +42,28 @@ def run(graph: Graph, options: Options, progress: Progress | None = None) -> Res
         NotDescribed: the model computes something that is not described, or that cannot be run yet.
         UsageError: an option is out of range, or the prompt cannot be made into ids.
         CheckpointError: the weights or the tokenizer cannot be read.
+        ConfigError: the configuration states what no model can be.
         RunError: a step failed.
+        KeyboardInterrupt: at once, although torch may be computing until its next step ends.
     """
     require_described(graph.model, "run")
     options.check()
+    try:
+        with closing(prompt.Reader(options)) as reader:
+            return _run(graph, options, reader, progress)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise failed(graph.model.id, error) from error
+
+
+def _run(graph: Graph, options: Options, reader: prompt.Reader, progress: Progress | None) -> Result:
     started = time.perf_counter()
     device = devices.choose(options.device)
+    dtype = options.dtype or (graph.model.dtype if graph.model.dtype in devices.FLOATS else "BF16")
+    limits.require_possible(graph, devices.memory_bytes(device), devices.float_dtype(dtype).itemsize)
     weights = _weights(graph, options, device)
-    given = prompt.read(options, graph.dims["vocab_size"])
+    given = reader.read(graph.dims["vocab_size"])
     code = devices.CODES[weights.dtype]
     graph = replace(graph, model=replace(graph.model, dtype=code))
     length = len(given.ids) + max(options.max_new_tokens - 1, 0)  # the last token is not read again
@@ -63,15 +80,29 @@ def run(graph: Graph, options: Options, progress: Progress | None = None) -> Res
 
     loaded = time.perf_counter()
     largest = max(graph.size(weight) for weight in graph.weights.values())
-    with devices.threads_for(largest, device):
-        logits = runner(torch.tensor([given.ids]), cache=cache, observe=observer, progress=progress)
-        finite = bool(logits.isfinite().all())
-        seen = Logits(tuple(logits.shape), devices.CODES[logits.dtype], finite)
-        last = logits[0, -1].clone()  # vocab_size; the others are let go
-        del logits
-        prefilled = time.perf_counter()
-        ids = _generate(runner, last, options, given, cache, progress) if finite else []
-        decoded = time.perf_counter()
+
+    def passes(check: Check) -> tuple[Logits, Tensor, list[int], float]:
+        """The prompt's logits, those of its last position, the ids after it, and when the prompt was read."""
+
+        def told(what: str, done: int, of: int) -> None:
+            check()
+            if progress:
+                progress(what, done, of)
+
+        with devices.threads_for(largest, device):
+            logits = runner(torch.tensor([given.ids]), cache=cache, observe=observer, progress=told)
+            finite = bool(logits.isfinite().all())
+            seen = Logits(tuple(logits.shape), devices.CODES[logits.dtype], finite)
+            last = logits[0, -1].clone()  # vocab_size; the others are let go
+            del logits
+            prefilled = time.perf_counter()
+            ids = _generate(runner, last, options, given, cache, told) if finite else []
+        return seen, last, ids, prefilled
+
+    seen, last, ids, prefilled = interruptible(passes)
+    decoded = time.perf_counter()
+    likeliest = sample.likeliest(last, options.show) if seen.finite else []
+    texts = given.texts([[id] for id, _, _ in likeliest], special=True)
 
     return Result(
         model=graph.model.id,
@@ -83,11 +114,11 @@ def run(graph: Graph, options: Options, progress: Progress | None = None) -> Res
         tokenizer=given.by,
         prompt_ids=given.ids,
         logits=seen,
-        confirmed=observer.confirmed and finite,
+        confirmed=observer.confirmed and seen.finite,
         steps=observer.steps,
         next_tokens=tuple(
-            NextToken(id, given.text([id], special=True), logit, probability)
-            for id, logit, probability in (sample.likeliest(last, options.show) if finite else [])
+            NextToken(id, text, logit, probability)
+            for (id, logit, probability), text in zip(likeliest, texts, strict=True)
         ),
         generated=Generated(tuple(ids), given.text(ids, special=options.special)),
         seconds=Seconds(loaded - started, prefilled - loaded, decoded - prefilled),
@@ -110,7 +141,7 @@ def _generate(
     options: Options,
     given: prompt.Prompt,
     cache: Cache | None,
-    progress: Progress | None,
+    progress: Progress,
 ) -> list[int]:
     """The tokens after the prompt, to the first that ends a text.
 
@@ -121,8 +152,7 @@ def _generate(
     generator = torch.Generator().manual_seed(options.seed)
     ids: list[int] = []
     while len(ids) < options.max_new_tokens:
-        if progress:
-            progress("tokens", len(ids), options.max_new_tokens)
+        progress("tokens", len(ids), options.max_new_tokens)
         if ids:
             past = len(given.ids) + len(ids) - 1
             logits = runner(torch.tensor([ids[-1:]]), past=past, cache=cache)[0, -1]

@@ -34,6 +34,14 @@ class Weights(Protocol):
         """A block's weights in one layer by id, on the device and in the dtype of the run."""
         ...
 
+    def done(self) -> None:
+        """The block has been computed.
+
+        Raises:
+            CheckpointError: its weights were not the file's all the while, so that nothing computed can be used.
+        """
+        ...
+
 
 class Runner:
     """A graph, compiled: a block once, for all the layers in which it stands."""
@@ -131,6 +139,8 @@ class Runner:
                 symbols[made] = instruction.kernel(moment, *(symbols[name] for name in instruction.reads))
                 if observe:
                     observe(where, symbols[made])
+                if instruction is program.instructions[-1]:
+                    self._weights.done()
                 for name in instruction.drops:
                     del symbols[name]
         except CAUSES as error:

@@ -18,7 +18,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from atlas.errors import AtlasError, CheckpointError, UsageError
 from atlas.run.options import Options
-from atlas.run.prompt import BYTES, Prompt, read
+from atlas.run.prompt import BYTES, Prompt, Reader
 
 VOCAB = 300
 
@@ -63,7 +63,7 @@ def given(tmp_path: Path) -> Callable[..., Prompt]:
             tokenizer.save(str(tmp_path / "tokenizer.json"))
         for name, found in settings.items():
             (tmp_path / f"{name}.json").write_text(json.dumps(found))
-        return read(Options(prompt=text, token_ids=ids, weights=tmp_path), VOCAB)
+        return Reader(Options(prompt=text, token_ids=ids, weights=tmp_path)).read(VOCAB)
 
     return make
 
@@ -176,15 +176,15 @@ def test_what_is_no_tokenizer_is_refused(given: Given, tmp_path: Path) -> None:
     model.write_bytes(b"\x0a\x0b")
     for make, kind in [
         (lambda: given("hi"), UsageError),
-        (lambda: read(Options(prompt="hi", tokenizer=model), VOCAB), UsageError),
-        (lambda: read(Options(prompt="hi", tokenizer=tmp_path / "none.json"), VOCAB), CheckpointError),
+        (lambda: Reader(Options(prompt="hi", tokenizer=model)), UsageError),
+        (lambda: Reader(Options(prompt="hi", tokenizer=tmp_path / "none.json")), CheckpointError),
     ]:
         with pytest.raises(kind) as error:
             make()
         assert isinstance(error.value, AtlasError)
         assert "give --tokenizer a tokenizer.json" in error.value.hint
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="cannot be read as a tokenizer"):
+    with pytest.raises(CheckpointError, match="cannot be used as a tokenizer"):
         given("hi")
 
 

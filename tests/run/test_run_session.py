@@ -196,12 +196,15 @@ def test_logits_that_cease_to_be_finite_end_the_run(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"max_new_tokens": -1}, "--max-new-tokens is -1, expected 0 or more"),
+        ({"max_new_tokens": -1}, "--max-new-tokens is -1, expected an integer from 0 to 2,147,483,647"),
         ({"show": -1}, "--show is -1"),
         ({"top_k": 0}, "--top-k is 0, expected 1 or more"),
         ({"temperature": -0.1}, r"--temperature is -0\.1"),
         ({"temperature": float("nan")}, "--temperature is nan"),
         ({"seed": -1}, "--seed is -1"),
+        ({"max_new_tokens": 2**63}, "--max-new-tokens is 9223372036854775808"),
+        ({"temperature": float("inf")}, "--temperature is inf"),
+        ({"token_ids": None, "prompt": "\ud800"}, "--prompt is not UTF-8"),
         ({"prompt": "hi"}, "--prompt and --token-ids are both given"),
         ({"device": "tpu"}, "no device is called 'tpu'"),
         ({"dtype": "I8"}, "cannot be run in I8"),

@@ -64,6 +64,9 @@ class Watched:
         self.loads += 1
         return loaded
 
+    def done(self) -> None:
+        self.weights.done()
+
 
 @pytest.mark.parametrize("fuse", [False, True])
 def test_one_blocks_weights_are_in_memory_at_a_time(graph: Graph, whole: Path, fuse: bool) -> None:
