@@ -70,7 +70,9 @@ def _commit(folder: Path, revision: str) -> str | None:
     text = data.decode("utf-8", "replace").strip()
     if not COMMIT.fullmatch(text):
         raise HubError(
-            f"{ref}: expected a commit of 40 hexadecimal digits, found {shown(text)}", hint=_AGAIN, code="cache"
+            f"{ref}: expected a commit of 40 hexadecimal digits, found {shown(text)}",
+            hint=_AGAIN,
+            code="cache",
         )
     return text
 

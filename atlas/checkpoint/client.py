@@ -135,7 +135,9 @@ def authorization() -> dict[str, str]:
         token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
     except (OSError, ValueError):
         raise HubError(
-            "the token that huggingface_hub keeps cannot be read", hint="log in again: `hf auth login`", code="token"
+            "the token that huggingface_hub keeps cannot be read",
+            hint="log in again: `hf auth login`",
+            code="token",
         ) from None
     return {"authorization": f"Bearer {token}"} if token else {}
 

@@ -85,7 +85,12 @@ class _Download:
 
         lanes = [submit(self._lane) for _ in range(self._lanes)]
         bar = tqdm(
-            total=self._total, desc="Downloading", unit="B", unit_scale=True, disable=not progress, leave=False
+            total=self._total,
+            desc="Downloading",
+            unit="B",
+            unit_scale=True,
+            disable=not progress,
+            leave=False,
         )
         try:
             for came in self._until_done(lanes):
@@ -125,7 +130,9 @@ class _Download:
     def _go_on(self, name: str, size: int, file: BinaryIO) -> None:
         def write(piece: bytes) -> None:
             if self._stopped.is_set():
-                raise HubError(f"{self._repository.location}/{name}: the download was stopped", code="transfer")
+                raise HubError(
+                    f"{self._repository.location}/{name}: the download was stopped", code="transfer"
+                )
             file.write(piece)
             with self._counting:
                 self._came += len(piece)

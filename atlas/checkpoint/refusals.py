@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from atlas.checkpoint.client import endpoint, http, offline, seconds_asked
 from atlas.errors import HubError
+from atlas.urls import public_url
 
 
 class Refusals:
@@ -164,10 +165,11 @@ def _other_host(error: Exception) -> str:
     try:
         url = error.request.url  # type: ignore[attr-defined]
         asked = urlsplit(f"{url.scheme}://{url.netloc.decode('ascii')}")
+        other = (asked.hostname, asked.port)
     except (AttributeError, RuntimeError, ValueError):  # sent by no request, which httpx says in this way
         return ""
     hub = urlsplit(endpoint())
-    return "" if (asked.hostname, asked.port) == (hub.hostname, hub.port) else asked.geturl()
+    return "" if other == (hub.hostname, hub.port) else public_url(asked.geturl())[:100]
 
 
 def _reason(error: Exception) -> str:

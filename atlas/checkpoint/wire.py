@@ -111,7 +111,7 @@ class Wire:
                 if deadline.missed:
                     raise _late(what)
                 request = response.next_request
-                if request.url.scheme not in ("http", "https"):
+                if request.url.scheme not in ("http", "https") or (request.url.port or 0) > 65535:
                     raise _nowhere(what)
         raise http().TooManyRedirects("too many redirects", request=request)
 
@@ -169,9 +169,9 @@ def _raise_for_status(response: Any, what: str) -> None:
             for name, value in head.items()
             if value.isascii() and value.isprintable() and len(value) <= _LONGEST_TOLD
         }
-        hf_raise_for_status(
-            http().Response(response.status_code, headers=told, request=response.request)
-        )
+        hf_raise_for_status(http().Response(response.status_code, headers=told, request=response.request))
+    if response.has_redirect_location:
+        raise _nowhere(what)
     if response.status_code not in (200, 206):
         raise HubError(
             f"{what}: expected status 200 or 206, the server answered {response.status_code}",
