@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import logging
 import os
 import time
 import tracemalloc
@@ -19,6 +20,7 @@ from huggingface_hub import constants
 
 from atlas.checkpoint import bodies, hub, watch
 from atlas.checkpoint import listing as listing_module
+from atlas.checkpoint.client import ready
 from atlas.checkpoint.download import download
 from atlas.checkpoint.remote import open_repository
 from atlas.errors import HubError
@@ -150,6 +152,16 @@ def test_nothing_of_a_server_is_printed(raw: RawHub, capfd: pytest.CaptureFixtur
     assert not {"\x1b", "\x07"}.intersection(err)
     assert "pwned" not in err
     assert not any("xet" in path for path, _ in raw.asked)
+
+
+def test_the_log_of_huggingface_hub_stays_off_the_terminal(
+    cache: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = logging.getLogger("huggingface_hub")
+    log.addHandler(logging.StreamHandler())  # as it does on import, and with HF_DEBUG
+    ready()
+    logging.getLogger("huggingface_hub.utils._http").warning(ESCAPE)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_no_request_is_huggingface_hubs_own(raw: RawHub, monkeypatch: pytest.MonkeyPatch) -> None:
