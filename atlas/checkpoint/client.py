@@ -10,6 +10,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from http.cookiejar import DefaultCookiePolicy
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
@@ -101,7 +102,10 @@ def session() -> Any:
     from huggingface_hub import get_session
 
     try:
-        return get_session()
+        client = get_session()
+        # A cookie that cannot be sent back would make every later request fail; the Hub needs none.
+        client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        return client
     except FileNotFoundError:
         raise
     except OSError:

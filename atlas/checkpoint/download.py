@@ -35,6 +35,8 @@ AT_ONCE = 8
 """Files that are fetched at the same time."""
 _WORTH_GOING_ON = 2**20
 """Bytes that must have come since a connection failed, for another to be tried beyond the retry policy."""
+_STOPPING_SECONDS = 2.0
+"""How long a failed download waits for its other files to be let go."""
 _PARTIAL = re.compile(r".*\.[0-9a-f]{8}\.incomplete")
 
 
@@ -95,10 +97,13 @@ class _Download:
         try:
             for came in self._until_done(lanes):
                 bar.update(came - bar.n)
+        except Exception:  # not of Ctrl-C, which waits for nobody
+            self._stopped.set()
+            wait(lanes, timeout=_STOPPING_SECONDS)
+            sweep(cache.root(self._repository.location))
+            raise
         finally:
             self._stopped.set()
-            for lane in lanes:
-                lane.cancel()
             bar.close()
 
     def _until_done(self, lanes: list[Future[None]]) -> Iterator[int]:
@@ -141,13 +146,18 @@ class _Download:
             self._repository.reader.rest(name, file.tell(), size, write)
 
 
-def sweep() -> None:
-    """Remove the partial files that this process is writing and nobody can use, where the system tells which (Linux)."""
+def sweep(below: Path | None = None) -> None:
+    """Remove the partial files that this process is writing and nobody can use, where the system tells which (Linux).
+
+    Args:
+        below: only those in this folder.
+    """
+    within = "" if below is None else os.path.join(os.path.realpath(below), "")
     with suppress(OSError):
         for handle in os.listdir("/proc/self/fd"):
             with suppress(OSError):
                 path = os.readlink(f"/proc/self/fd/{handle}")
-                if _PARTIAL.fullmatch(path):
+                if _PARTIAL.fullmatch(path) and path.startswith(within):
                     os.unlink(path)
 
 

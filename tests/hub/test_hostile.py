@@ -379,6 +379,18 @@ def test_certificates_that_are_none(tmp_path: Path) -> None:
     assert (ran.code, json.loads(ran.out)["error"]["code"]) == (2, "settings")
 
 
+def test_a_cookie_is_not_kept(raw: RawHub) -> None:
+    """One that cannot be sent back would make every later request fail."""
+    good = honest(ONE)
+    raw.answer = lambda path, headers: [
+        piece.replace(b"X\r\n", b"X\r\nSet-Cookie: \xff\r\nSet-Cookie: a=b\r\n", 1)
+        for piece in good(path, headers)
+    ]
+    for i in range(2):
+        assert open_repository(f"evil/repo{i}").text("config.json") == CONFIG
+    assert not any("cookie" in headers for _, headers in raw.asked)
+
+
 # ---------------------------------------------------------------- the local cache
 
 
