@@ -6,14 +6,17 @@ number none, it prints a line on stdout, which is not its own, and raises ValueE
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping
+from http.cookiejar import DefaultCookiePolicy
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 from atlas.errors import HubError, shown
+from atlas.urls import public_url
 
 # A date may stand in its place, or anything.
 _SECONDS = re.compile(r"[0-9]{1,9}")
@@ -43,6 +46,15 @@ def ready() -> None:
             hint="look among the variables whose names begin with HF_",
             code="settings",
         ) from None
+    _silence()
+
+
+def _silence() -> None:
+    """Take huggingface_hub's log from the terminal: it prints text of servers, and addresses with their signatures."""
+    log = logging.getLogger("huggingface_hub")
+    if not (len(log.handlers) == 1 and isinstance(log.handlers[0], logging.NullHandler)):
+        log.handlers[:] = [logging.NullHandler()]
+    log.propagate = False
 
 
 def _problem(address: str) -> str:
@@ -77,8 +89,61 @@ def endpoint() -> str:
     """Where the Hub is, to be read: without the password that HF_ENDPOINT may carry."""
     from huggingface_hub import constants
 
-    parts = urlsplit(constants.ENDPOINT)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return public_url(constants.ENDPOINT)
+
+
+def session() -> Any:
+    """huggingface_hub's HTTP client, which all threads share.
+
+    Raises:
+        HubError: a proxy or certificates that the environment names cannot be used.
+        FileNotFoundError: the certificates are not there.
+    """
+    from huggingface_hub import get_session
+
+    try:
+        client = get_session()
+        # A cookie that cannot be sent back would make every later request fail; the Hub needs none.
+        client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        return client
+    except FileNotFoundError:
+        raise
+    except OSError:
+        raise HubError(
+            "the certificates that the environment names cannot be read",
+            hint="check SSL_CERT_FILE and SSL_CERT_DIR",
+            code="settings",
+        ) from None
+    except ImportError:
+        raise HubError(
+            "the environment names a SOCKS proxy, which the HTTP library cannot use as it is installed",
+            hint="install socksio, or check ALL_PROXY, HTTP_PROXY and HTTPS_PROXY",
+            code="settings",
+        ) from None
+    except (ValueError, http().InvalidURL):
+        raise HubError(
+            "the environment names a proxy whose address cannot be used",
+            hint="check ALL_PROXY, HTTP_PROXY and HTTPS_PROXY",
+            code="settings",
+        ) from None
+
+
+def authorization() -> dict[str, str]:
+    """The header with the user's token, where there is one.
+
+    huggingface_hub's own builder of headers would ask the server for a list to put into them, without a bound.
+    """
+    from huggingface_hub import constants, get_token
+
+    try:
+        token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
+    except (OSError, ValueError):
+        raise HubError(
+            "the token that huggingface_hub keeps cannot be read",
+            hint="log in again: `hf auth login`",
+            code="token",
+        ) from None
+    return {"authorization": f"Bearer {token}"} if token else {}
 
 
 def seconds_asked(headers: Mapping[str, str]) -> int | None:

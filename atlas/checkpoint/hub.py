@@ -1,13 +1,23 @@
-"""Single files of the Hub, through huggingface_hub: from its local cache, else fetched into it."""
+"""The configuration of a repository on the Hub: from the local cache, else fetched into it, that one file alone."""
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
+from atlas.checkpoint import cache
+from atlas.checkpoint.bodies import COMPRESSED, body, decoded
 from atlas.checkpoint.client import ready
+from atlas.checkpoint.paths import COMMIT
 from atlas.checkpoint.patience import patiently
-from atlas.checkpoint.refusals import Refusals, not_taken
+from atlas.checkpoint.refusals import Refusals
+from atlas.checkpoint.wire import Wire
+from atlas.errors import HubError
+
+MOST_CONFIG_BYTES = 16 * 2**20
+_NAME = "config.json"
 
 
 def config_file(repo: str) -> Path:
@@ -16,25 +26,39 @@ def config_file(repo: str) -> Path:
     Raises:
         HubError: there is no such repository or file, access is refused, or the Hub cannot be reached.
     """
-    return file(repo, "config.json")
-
-
-def file(repo: str, path: str, *, revision: str | None = None) -> Path:
-    """One file of a repository, from the local cache if it is there, else fetched.
-
-    Raises:
-        HubError: as `config_file`.
-    """
     ready()
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-    try:
-        with Refusals(repo, path):
-            found = try_to_load_from_cache(repo, path, revision=revision)
-            if not isinstance(found, str):
-                # Where the Hub is down, hf_hub_download says so after half a minute and five warnings.
-                patiently(partial(get_hf_file_metadata, hf_hub_url(repo, path, revision=revision)))
-                found = hf_hub_download(repo, path, revision=revision)
-    except ValueError as error:
-        raise not_taken(f"{repo}/{path}", error) from None
-    return Path(found)
+    where = f"{repo}/{_NAME}"
+    with Refusals(repo, _NAME):
+        validate_repo_id(repo)
+        folder = cache.snapshot(repo, None)
+        if folder is not None and os.path.isfile(folder / _NAME):
+            return folder / _NAME
+        data, commit = patiently(partial(_fetched, repo, where))
+        if len(data) > MOST_CONFIG_BYTES:
+            raise HubError(
+                f"{where}: larger than {MOST_CONFIG_BYTES:,} bytes, the most that is read of such a file",
+                code="transfer",
+            )
+        if commit is None or not COMMIT.fullmatch(commit):
+            raise HubError(
+                f"{where}: the server's answer lacks what a Hub states of a file: its commit, 40 hexadecimal digits",
+                hint="a proxy or a mirror in between may be at fault: check HF_ENDPOINT",
+                code="transfer",
+            )
+        path = cache.store(repo, commit, _NAME, len(data), None, partial(_written, data))
+        cache.point(repo, None, commit)
+    return path
+
+
+def _fetched(repo: str, where: str) -> tuple[bytes, str | None]:
+    """The file, or what shows it to be too long, and the commit that the server states."""
+    from huggingface_hub import hf_hub_url
+
+    with Wire().reply(hf_hub_url(repo, _NAME), where, COMPRESSED) as reply:
+        return body(decoded(reply.response, where), MOST_CONFIG_BYTES, where), reply.first("x-repo-commit")
+
+
+def _written(data: bytes, file: BinaryIO) -> None:
+    file.write(data)

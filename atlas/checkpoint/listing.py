@@ -6,27 +6,34 @@ none is repeated in a message, because a careless server may repeat the token th
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+import json
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
+from atlas.checkpoint.bodies import COMPRESSED, body, decoded
 from atlas.checkpoint.client import endpoint
+from atlas.checkpoint.paths import COMMIT, SHA256, portable, possible
 from atlas.checkpoint.patience import patiently
 from atlas.checkpoint.refusals import Refusals
 from atlas.checkpoint.wire import Wire
 from atlas.errors import HubError
-from atlas.version import __version__
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+MOST_BYTES = 16 * 2**20
+"""Of a listing: some 60,000 files, where a model has a few hundred."""
+_MOST_FILE_BYTES = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """A revision as the Hub lists it, files in folders among them.
 
+    Files whose names could not be written on every system are left out: with a backslash, a control character, a drive
+    letter, or longer than a file system takes.
+
     Attributes:
+        commit: 40 hexadecimal digits.
         sizes: file -> bytes.
         hashes: file -> its SHA-256, of those that the Hub keeps in LFS.
     """
@@ -43,72 +50,82 @@ def listing(repo: str, revision: str | None, wire: Wire) -> Listing:
         HubError: there is no such repository or revision, access is refused, the Hub cannot be reached, or what answers
             is no Hub.
     """
-    from huggingface_hub import HfApi, constants
+    from huggingface_hub import constants
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-    api = HfApi(library_name="open-model-atlas", library_version=__version__)
-    ask = partial(
-        api.model_info,
-        repo,
-        revision=revision,
-        files_metadata=True,
-        timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
-    )
+    with Refusals(repo):
+        validate_repo_id(repo)
+        at = f"/revision/{quote(revision, safe='')}" if revision is not None else ""
+        text = patiently(partial(_text, wire, f"{constants.ENDPOINT}/api/models/{repo}{at}?blobs=true", repo))
     try:
-        with Refusals(repo):
-            return _listing(patiently(partial(_counted, wire, ask)))
+        if len(text) > MOST_BYTES:
+            raise _Unfit(f"it is longer than {MOST_BYTES:,} bytes")
+        found = parse(json.loads(text))
     except _Unfit as unfit:
         raise _no_listing(repo, unfit.why) from None
     except RecursionError:
         raise _no_listing(repo, "it is nested too deeply") from None
-    except (ValueError, LookupError, TypeError, AttributeError):  # of huggingface_hub, which expects a Hub
-        raise _no_listing(repo, "it is not JSON, or not of a model") from None
+    except ValueError:
+        raise _no_listing(repo, "it is not JSON") from None
+    if revision is not None and COMMIT.fullmatch(revision) and found.commit != revision:
+        raise _no_listing(repo, "it is of another commit than was asked for")
+    return found
 
 
-def _counted(wire: Wire, ask: Callable[[], Any]) -> Any:
-    wire.count()
-    return ask()
+def _text(wire: Wire, url: str, repo: str) -> bytes:
+    with wire.reply(url, repo, COMPRESSED, counted=False) as reply:
+        return body(decoded(reply.response, repo), MOST_BYTES, repo)
 
 
-class _Unfit(Exception):
+class _Unfit(ValueError):
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
 
 
-def _listing(info: Any) -> Listing:
-    """What huggingface_hub made of the answer, without looking at it."""
-    if not _is_text(info.sha) or not info.sha:
-        raise _Unfit("it has no commit (sha)")
-    if not isinstance(info.siblings, list):
+def parse(answer: Any) -> Listing:
+    """What the parsed JSON says.
+
+    Raises:
+        ValueError: it is no listing of a model.
+    """
+    if not isinstance(answer, dict):
+        raise _Unfit("it is not of a model")
+    commit, files = answer.get("sha"), answer.get("siblings")
+    if not isinstance(commit, str) or not COMMIT.fullmatch(commit):
+        raise _Unfit("it has no commit (sha) of 40 hexadecimal digits")
+    if not isinstance(files, list):
         raise _Unfit("it has no list of files (siblings)")
+    seen: set[str] = set()
     sizes: dict[str, int] = {}
     hashes: dict[str, str] = {}
-    for file in info.siblings:
-        name, size = file.rfilename, file.size
-        if not _is_text(name):
-            raise _Unfit("a file in it has no name (rfilename) that is text")
-        if type(size) is not int or size < 0:
+    for file in files:
+        if not isinstance(file, dict):
+            raise _Unfit("it is not of a model")
+        name, size = file.get("rfilename"), file.get("size")
+        if not isinstance(name, str) or not possible(name):
+            raise _Unfit("a file in it has no name (rfilename) that a path could have")
+        if type(size) is not int or not 0 <= size <= _MOST_FILE_BYTES:
             raise _Unfit("a file in it has no size that is a whole number of bytes")
-        if name in sizes:
+        if name in seen:
             raise _Unfit("a file stands twice in it")
-        sizes[name] = size
-        if file.lfs:
-            hashes[name] = _sha256(file.lfs.sha256)
-    return Listing(info.sha, sizes, hashes)
+        seen.add(name)
+        lfs = file.get("lfs")
+        digest = _sha256(lfs) if lfs else None
+        if portable(name):
+            sizes[name] = size
+            if digest is not None:
+                hashes[name] = digest
+    return Listing(commit, sizes, hashes)
 
 
-def _sha256(found: object) -> str:
-    if not isinstance(found, str) or not _SHA256.fullmatch(found.lower()):
+def _sha256(lfs: object) -> str:
+    if not isinstance(lfs, dict):
+        raise _Unfit("it is not of a model")
+    found = lfs.get("sha256")
+    if not isinstance(found, str) or not SHA256.fullmatch(found.lower()):
         raise _Unfit("the hash of a file in LFS is no SHA-256")
     return found.lower()
-
-
-def _is_text(value: object) -> bool:
-    """Whether it is a string of characters: JSON can spell half a surrogate pair, which is none."""
-    try:
-        return isinstance(value, str) and value.encode().decode() == value
-    except UnicodeEncodeError:
-        return False
 
 
 def _no_listing(repo: str, why: str) -> HubError:

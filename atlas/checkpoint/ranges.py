@@ -7,19 +7,25 @@ server that is wrong about it would have us download the weights, or judge the b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
+from atlas.checkpoint.bodies import COMPRESSED, PLAIN, body, decoded, paced
 from atlas.checkpoint.header import bytes_needed
 from atlas.checkpoint.patience import patiently
 from atlas.checkpoint.refusals import Refusals
-from atlas.checkpoint.wire import Wire, body
+from atlas.checkpoint.wire import Reply, Wire
 from atlas.errors import HubError
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
 _LENGTH = re.compile(r"[0-9]{1,19}")
+MOST_HEADER_BYTES = 2**29
+"""Of the headers of one repository together, beyond what is asked for at first: a hundred times any real one."""
+_PART_BYTES = 2**35
+"""Of one request for a file: the Hub's CDN gives no more than 50 GB at once."""
 
 
 class Reader:
@@ -29,6 +35,8 @@ class Reader:
         self.repo = repo
         self.commit = commit
         self._wire = wire
+        self._header_bytes_left = MOST_HEADER_BYTES
+        self._reserving = threading.Lock()
 
     def whole(self, name: str, file_bytes: int) -> bytes:
         """A small file.
@@ -52,6 +60,7 @@ class Reader:
         data = self._range(name, 0, min(first, file_bytes), file_bytes)
         needed = bytes_needed(data, file_bytes)
         if needed > len(data):
+            self._reserve(needed - len(data))
             data += self._range(name, len(data), needed, file_bytes)
         return data
 
@@ -59,28 +68,63 @@ class Reader:
         with Refusals(self.repo, name):
             return patiently(partial(self._part, name, begin, end, file_bytes))
 
+    def rest(self, name: str, begin: int, file_bytes: int, write: Callable[[bytes], object]) -> None:
+        """A file from its byte `begin` on, handed over piece by piece; at most 32 GiB in one call.
+
+        Raises:
+            HubError: it is not as long as it should be, or comes too slowly.
+            Exception: the HTTP library's, where the connection failed; what was handed over until then is good.
+        """
+        where, end = f"{self.repo}/{name}", min(begin + _PART_BYTES, file_bytes)
+        part = {} if (begin, end) == (0, file_bytes) else {"range": f"bytes={begin}-{end - 1}"}
+        with self._reply(name, where, {**PLAIN, **part}) as reply:
+            if part:
+                self._check_size(_size_stated(reply.response, begin, end, where), file_bytes, where)
+            elif reply.response.headers.get("content-encoding", "identity") != "identity":
+                raise _compressed(where)
+            came = begin
+            for piece in paced(reply.response.iter_raw(), where):
+                came += len(piece)
+                if came > end:
+                    raise _other_length(end - begin, "more", where)
+                write(piece)
+        if came != end:
+            raise _other_length(end - begin, f"{came - begin:,}", where)
+
+    def _reserve(self, header_bytes: int) -> None:
+        with self._reserving:
+            self._header_bytes_left -= header_bytes
+            if self._header_bytes_left < 0:
+                raise HubError(
+                    f"{self.repo}: the headers of its weight files come to more than {MOST_HEADER_BYTES:,} bytes,"
+                    " the most that is read over the network",
+                    code="transfer",
+                )
+
     def _whole(self, name: str, file_bytes: int) -> bytes:
-        with self._reply(name) as response:
-            return _exactly(file_bytes, response.iter_bytes(), f"{self.repo}/{name}")
+        where = f"{self.repo}/{name}"
+        with self._reply(name, where, COMPRESSED) as reply:
+            return _exactly(file_bytes, decoded(reply.response, where), where)
 
     def _part(self, name: str, begin: int, end: int, file_bytes: int) -> bytes:
         where = f"{self.repo}/{name}"
-        # Compressed on the way, a range would be one of the compressed file.
-        asked = {"range": f"bytes={begin}-{end - 1}", "accept-encoding": "identity"}
-        with self._reply(name, asked) as response:
-            size = _size_stated(response, begin, end, where)
-            if size != file_bytes:
-                raise HubError(
-                    f"{where}: the listing says {file_bytes:,} bytes, but the server that has the file {size:,}",
-                    hint="try again later: the two may have been asked at different times",
-                    code="transfer",
-                )
-            return _exactly(end - begin, response.iter_raw(), where)
+        with self._reply(name, where, {"range": f"bytes={begin}-{end - 1}", **PLAIN}) as reply:
+            self._check_size(_size_stated(reply.response, begin, end, where), file_bytes, where)
+            return _exactly(end - begin, reply.response.iter_raw(), where)
 
-    def _reply(self, name: str, headers: dict[str, str] | None = None) -> AbstractContextManager[Any]:
+    @staticmethod
+    def _check_size(size: int, file_bytes: int, where: str) -> None:
+        if size != file_bytes:
+            raise HubError(
+                f"{where}: the listing says {file_bytes:,} bytes, but the server that has the file {size:,}",
+                hint="try again later: the two may have been asked at different times",
+                code="transfer",
+            )
+
+    def _reply(self, name: str, where: str, headers: dict[str, str]) -> AbstractContextManager[Reply]:
         from huggingface_hub import hf_hub_url
 
-        return self._wire.reply(hf_hub_url(self.repo, name, revision=self.commit), headers)
+        return self._wire.reply(hf_hub_url(self.repo, name, revision=self.commit), where, headers)
 
 
 def _exactly(wanted: int, pieces: Iterable[bytes], where: str) -> bytes:
@@ -91,9 +135,18 @@ def _exactly(wanted: int, pieces: Iterable[bytes], where: str) -> bytes:
     """
     data = body(pieces, wanted, where)
     if len(data) != wanted:
-        came = "more" if len(data) > wanted else f"{len(data):,}"
-        raise HubError(f"{where}: {wanted:,} bytes were expected, {came} came", code="transfer")
+        raise _other_length(wanted, "more" if len(data) > wanted else f"{len(data):,}", where)
     return data
+
+
+def _other_length(wanted: int, came: str, where: str) -> HubError:
+    return HubError(f"{where}: {wanted:,} bytes were expected, {came} came", code="transfer")
+
+
+def _compressed(where: str) -> HubError:
+    return HubError(
+        f"{where}: the server compresses ranges, which makes them ranges of something else", code="transfer"
+    )
 
 
 def _size_stated(response: Any, begin: int, end: int, where: str) -> int:
@@ -103,16 +156,13 @@ def _size_stated(response: Any, begin: int, end: int, where: str) -> int:
         HubError: the reply is not of these bytes.
     """
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise HubError(
-            f"{where}: the server compresses ranges, which makes them ranges of something else",
-            code="transfer",
-        )
+        raise _compressed(where)
     if response.status_code == 206:
         stated = response.headers.get("content-range", "")
         span = _CONTENT_RANGE.fullmatch(stated)
         if span is None or (int(span[1]), int(span[2])) != (begin, end - 1):
             raise HubError(
-                f"{where}: bytes {begin}-{end - 1} were asked for, the reply is of {stated or 'no stated range'!r}",
+                f"{where}: bytes {begin}-{end - 1} were asked for, the reply is of {stated[:80] or 'no stated range'!r}",
                 hint="a proxy or a mirror in between may be at fault: check HF_ENDPOINT",
                 code="transfer",
             )

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from atlas.checkpoint.client import endpoint, http, offline, seconds_asked
 from atlas.errors import HubError
+from atlas.urls import public_url
 
 
 class Refusals:
@@ -30,16 +31,6 @@ class Refusals:
                 raise refusal from None
 
 
-def not_taken(what: str, error: ValueError) -> HubError:
-    """What to say where huggingface_hub would not take an answer, or stumbled over it: a number in its head that is none."""
-    if "too large" in str(error):
-        message, hint = "a file is too large for a plain download", "install hf_xet: `pip install hf_xet`"
-    else:
-        message = "huggingface_hub could not make sense of an answer"
-        hint = "a proxy or a mirror in between may be at fault: check HF_ENDPOINT"
-    return HubError(f"{what}: the download failed: {message}", hint=hint, code="transfer")
-
-
 def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
     """What to say of a failure; None where it is not one of the Hub's.
 
@@ -57,9 +48,7 @@ def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
             code, hint = "not_found", "check the spelling; a private one needs a token (HF_TOKEN)"
         case errors.RevisionNotFoundError():
             message, code, hint = f"{repo}: no such revision", "not_found", "give a branch, a tag or a commit"
-        case errors.LocalEntryNotFoundError(__cause__=Exception() as cause) if not offline():
-            return _refusal(cause, repo, what)  # why the Hub did not give what the cache does not have
-        case errors.OfflineModeIsEnabled() | errors.LocalEntryNotFoundError():
+        case errors.OfflineModeIsEnabled():
             return _unreachable(what, error)
         case errors.EntryNotFoundError():
             message, code = f"{what} was not found in the repository", "not_found"
@@ -77,18 +66,9 @@ def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
         case RuntimeError() if "client has been closed" in str(error):
             # huggingface_hub 1, where a connection failed, closes its session and goes on with it.
             return _unreachable(what, error)
-        case errors.FileMetadataError():
-            message = f"{what}: the server's answer lacks what a Hub states of a file: its commit, its ETag or its length"
-            code, hint = "transfer", "a proxy or a mirror in between may be at fault: check HF_ENDPOINT"
         case FileNotFoundError(filename=None):  # httpx, of certificates
             message = f"{what}: a file that the environment names is not there"
             code, hint = "settings", "check SSL_CERT_FILE and SSL_CERT_DIR"
-        case OSError(errno=None):  # huggingface_hub's own, of a file that is not as long as was stated
-            message = f"{what}: a file came in another length than the Hub states"
-            code, hint = (
-                "transfer",
-                "try again; if it stays, a proxy or a mirror in between is at fault: check HF_ENDPOINT",
-            )
         case OSError():
             problem = f"{error.strerror or type(error).__name__}: {error.filename}"
             message, code = f"{what}: the local Hub cache failed: {problem}", "cache"
@@ -185,23 +165,25 @@ def _other_host(error: Exception) -> str:
     try:
         url = error.request.url  # type: ignore[attr-defined]
         asked = urlsplit(f"{url.scheme}://{url.netloc.decode('ascii')}")
+        other = (asked.hostname, asked.port)
     except (AttributeError, RuntimeError, ValueError):  # sent by no request, which httpx says in this way
         return ""
     hub = urlsplit(endpoint())
-    return "" if (asked.hostname, asked.port) == (hub.hostname, hub.port) else asked.geturl()
+    return "" if other == (hub.hostname, hub.port) else public_url(asked.geturl())[:100]
 
 
 def _reason(error: Exception) -> str:
     kind = type(error).__name__
     if kind == "ConnectError":
         # In the words of the operating system or of TLS: name not known, refused, certificate.
-        return str(error)
+        return str(error)[:200]
     words = {
         "ConnectTimeout": "no connection in time",
         "RuntimeError": "no connection",
         "ReadTimeout": "no answer in time",
         "ReadError": "the connection was reset",
         "WriteError": "the connection was reset",
+        "ProxyError": "the proxy refused the connection",
         "RemoteProtocolError": "the connection ended before the answer did",
         "TooManyRedirects": "it redirects in circles",
     }

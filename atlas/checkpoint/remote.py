@@ -28,6 +28,8 @@ from atlas.errors import CheckpointError, HubError
 _FIRST_BYTES = 40_000
 _LEAST_FIRST_BYTES = 4_096
 _MOST_FIRST_BYTES = 2**20
+_MOST_WEIGHT_FILES = 10_000
+"""Each takes a request; the most of a published model are a few hundred."""
 
 _PUBLISHED = "the file is like that on the Hub, where its publisher has to mend it"
 
@@ -57,8 +59,14 @@ class Repository:
         found = listing(repo, revision, self._wire)
         self.revision, self._everything, self._hashes = found.commit, found.sizes, found.hashes
         self._sizes = {name: size for name, size in found.sizes.items() if "/" not in name}
+        weights = contents.weights(self._sizes)
+        if len(weights) > _MOST_WEIGHT_FILES:
+            raise HubError(
+                f"{repo}: {len(weights):,} weight files are listed; at most {_MOST_WEIGHT_FILES:,} are read over the network",
+                code="listing",
+            )
         self._reader = Reader(repo, self.revision, self._wire)
-        self._model = contents.series(contents.weights(self._sizes)).files
+        self._model = contents.series(weights).files
         self._first_bytes = _first_bytes(self._sizes, self._model)
         self._texts: dict[str, Future[bytes]] = {}
         self._headers: dict[str, Future[Examined]] = {}
@@ -72,6 +80,11 @@ class Repository:
     def bytes_read(self) -> int:
         """Bytes of files read so far, the listing not among them."""
         return self._wire.bytes_read
+
+    @property
+    def reader(self) -> Reader:
+        """Reads files at the commit."""
+        return self._reader
 
     def files(self) -> Mapping[str, int]:
         return self._sizes

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
+import os
 from pathlib import Path
 
-from atlas.checkpoint import adapter, contents, index
+from atlas.checkpoint import adapter, cache, contents, index
 from atlas.checkpoint.client import offline, ready
+from atlas.checkpoint.paths import SHA256
 from atlas.checkpoint.refusals import Refusals
 from atlas.checkpoint.store import Folder
 from atlas.errors import CheckpointError, HubError
 
 CONFIGS = (*contents.CONFIGURATIONS, adapter.CONFIGURATION)
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MARKS = (*CONFIGS, contents.INDEX, "model" + contents.SUFFIX)
 
 
 class Snapshot(Folder):
@@ -23,14 +24,14 @@ class Snapshot(Folder):
 
     def hashes(self) -> dict[str, str]:
         """File -> its SHA-256, of those that the Hub keeps in LFS: the cache calls their blobs by it."""
-        blobs = {name: (self.path / name).resolve().name for name in self.files()}
-        return {name: blob for name, blob in blobs.items() if _SHA256.fullmatch(blob)}
+        blobs = {name: _linked(self.path / name) for name in self.files()}
+        return {name: blob for name, blob in blobs.items() if SHA256.fullmatch(blob)}
 
     def lacking(self) -> tuple[str, ...]:
         """Files without which this is not a whole checkpoint: of its configuration and its weights."""
         there = {name for name, size in self.files().items() if size is not None}
         lacking = () if there.intersection(CONFIGS) else CONFIGS[:1]
-        return (*lacking, *sorted(name for name in self._weights(there) if not (self.path / name).is_file()))
+        return (*lacking, *sorted(name for name in self._weights(there) if not _is_file(self.path / name)))
 
     def _weights(self, there: set[str]) -> tuple[str, ...]:
         listed = contents.index_of(there)
@@ -70,14 +71,29 @@ def cached(repo: str, revision: str | None = None) -> Snapshot | None:
     """What there is of a branch, a tag or a commit in the local cache; `lacking` says whether that is enough.
 
     Raises:
-        HubError: that is no repository's name.
+        HubError: that is no repository's name, or the cache cannot be read.
     """
     ready()
-    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
     with Refusals(repo):
-        for name in (*CONFIGS, contents.INDEX, "model" + contents.SUFFIX):
-            path = try_to_load_from_cache(repo, name, revision=revision)
-            if isinstance(path, str):
-                return Snapshot(Path(path).parent)
+        validate_repo_id(repo)
+        path = cache.snapshot(repo, revision)
+        if path is not None and any(_is_file(path / name) for name in _MARKS):
+            return Snapshot(path)
     return None
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a regular file; not where its name is none, or links lead in a circle."""
+    return os.path.isfile(path)
+
+
+def _linked(path: Path) -> str:
+    """The name of the blob that a file of a snapshot is a link to; one step, since a blob may itself be a link."""
+    try:
+        target = os.readlink(path)
+    except OSError:
+        return ""
+    folder, name = os.path.split(os.path.normpath(path.parent / target))
+    return name if folder == str(path.parents[2] / "blobs") else ""

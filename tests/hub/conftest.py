@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from atlas.checkpoint import workers
+from atlas.checkpoint import patience, workers
 from tests.hub.fake_hub import FakeHub
+from tests.hub.raw_hub import RawHub
 
 
 @pytest.fixture
@@ -43,3 +44,16 @@ def _let_everybody_finish() -> None:
     for _ in range(many):
         workers.submit(everybody.wait)
     everybody.wait(10)
+
+
+@pytest.fixture
+def raw(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RawHub]:
+    """A server whose every byte a test chooses, taken for the Hub."""
+    with RawHub() as hub:
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        monkeypatch.setattr(patience, "WAITS", (0.01, 0.01, 0.01))
+        yield hub
+        _let_everybody_finish()

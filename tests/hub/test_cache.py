@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from huggingface_hub import constants
-from huggingface_hub.utils import enable_progress_bars
 
+from atlas.checkpoint import patience
 from atlas.checkpoint.download import download
 from atlas.checkpoint.remote import open_repository
 from atlas.checkpoint.snapshot import cached
@@ -139,24 +138,21 @@ def test_a_download_takes_the_model_once(hub: FakeHub) -> None:
 
 
 def test_a_download_is_taken_up_where_it_broke_off(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 2**16)
+    monkeypatch.setattr(patience, "WAITS", (0.01, 0.01, 0.01))
     data = safetensors([f"layer.{i}" for i in range(20_000)])
     hub.add("tiny/long", {"config.json": CONFIG, "model.safetensors": data})
     hub.faults["cdn/model.safetensors"] = ["cut"]
-    with suppress(HubError):  # huggingface_hub 2 takes it up by itself
-        download("tiny/long")
     assert (download("tiny/long") / "model.safetensors").read_bytes() == data
-    ranges = [asked.headers["range"] for asked in hub.asked if "range" in asked.headers]
+    ranges = [
+        asked.headers["range"] for asked in hub.asked if "range" in asked.headers and asked.host == "cdn"
+    ]
     assert len(ranges) == 1
     assert int(ranges[0].removeprefix("bytes=").partition("-")[0]) > len(data) // 3
 
 
 def test_a_download_without_progress_is_silent(hub: FakeHub, capfd: pytest.CaptureFixture[str]) -> None:
     hub.add("tiny/sharded", sharded(3))
-    try:
-        download("tiny/sharded", progress=False)
-    finally:
-        enable_progress_bars()
+    download("tiny/sharded", progress=False)
     assert capfd.readouterr() == ("", "")
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from huggingface_hub import constants
 
+from atlas.checkpoint import bodies, patience
 from atlas.checkpoint import hub as hub_module
-from atlas.checkpoint import patience, wire
 from atlas.checkpoint.download import download
 from atlas.checkpoint.remote import open_repository
 from atlas.errors import HubError
@@ -327,7 +327,7 @@ def test_a_revision_that_is_no_text(hub: FakeHub) -> None:
 @pytest.mark.parametrize("where", ["config.json", "cdn/model.safetensors"])
 def test_a_server_that_drips_is_given_up(hub: FakeHub, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """It sends on for 20 s; the time allowed is made short here."""
-    monkeypatch.setattr(wire, "GRACE", 0.3)
+    monkeypatch.setattr(bodies, "GRACE", 0.3)
     hub.redirects = where.startswith("cdn/")
     config = File(b"{" + b" " * 999)
     hub.add("tiny/ok", {"config.json": config, "model.safetensors": File(b"", 1000)})
@@ -438,38 +438,62 @@ def test_no_room_in_the_cache(hub: FakeHub, cache: Any) -> None:
 def test_a_download_from_a_server_that_states_no_commit(hub: FakeHub) -> None:
     hub.add("tiny/ok", ONE)
     hub.bare = True
-    for ask in (lambda repo, _: download(repo), lambda repo, _: hub_module.config_file(repo)):
-        error = refused("tiny/ok", ask=ask)
-        assert (error.code, "lacks what a Hub states of a file" in error.message) == ("transfer", True)
-        assert "disk" not in error.hint
+    error = refused("tiny/ok", ask=lambda repo, _: hub_module.config_file(repo))
+    assert (error.code, "lacks what a Hub states of a file" in error.message) == ("transfer", True)
+    assert "disk" not in error.hint
+    # The listing states the commit, and the hash of the weights.
+    assert (download("tiny/ok") / "config.json").read_bytes() == CONFIG
 
 
 @pytest.mark.parametrize(
     ("fault", "code", "said"),
     [
-        ("web page", "transfer", "a file came in another length than the Hub states"),
-        ("too large", "transfer", "a file is too large for a plain download"),
+        ("web page", "transfer", "tiny/ok/model.safetensors: 1,000 bytes were expected, 37 came"),
         ("reset", "network", "and there the connection was reset"),
     ],
 )
 def test_a_download_that_breaks_off(
-    hub: FakeHub, caplog: pytest.LogCaptureFixture, fault: str | int, code: str, said: str
+    hub: FakeHub, caplog: pytest.LogCaptureFixture, cache: Path, fault: str | int, code: str, said: str
 ) -> None:
-    size = 60 * 10**9 if fault == "too large" else 1000
-    hub.add("tiny/ok", {"config.json": CONFIG, "model.safetensors": File(ONE["model.safetensors"], size)})
-    hub.wait = "²"
+    hub.add("tiny/ok", {"config.json": CONFIG, "model.safetensors": File(ONE["model.safetensors"], 1000)})
     hub.faults["cdn/model.safetensors"] = repeat(fault)
     error = refused("tiny/ok", ask=lambda repo, _: download(repo))
     assert (error.code, said in error.message) == (code, True)
     assert "signature" not in caplog.text
+    assert not list(cache.rglob("*.incomplete"))
 
 
-@pytest.mark.parametrize("ask", [hub_module.config_file, download])
-def test_huggingface_hub_stumbles_over_a_number_that_is_none(hub: FakeHub, ask: Callable[[str], Any]) -> None:
-    """As its version 2 does, which is no fault of ours; its version 1 does not look at it."""
+def test_a_download_for_which_the_disk_has_no_room(hub: FakeHub) -> None:
+    hub.add("tiny/ok", {"config.json": CONFIG, "model.safetensors": File(ONE["model.safetensors"], 10**18)})
+    error = refused("tiny/ok", ask=lambda repo, _: download(repo))
+    assert (error.code, "1,000,000,000,000,000,023 bytes are to be fetched" in error.message) == (
+        "cache",
+        True,
+    )
+    assert hub.count("model.safetensors") == 0
+
+
+def test_a_download_that_is_not_what_the_listing_states(hub: FakeHub, cache: Path) -> None:
+    hub.add("tiny/ok", ONE)
+    listed = json.loads(listing_of("model.safetensors", len(ONE["model.safetensors"]), "0" * 64))
+    listed["sha"] = hub.repos["tiny/ok"].branches["main"]
+    hub.listing = json.dumps(listed).encode()
+    error = refused("tiny/ok", ask=lambda repo, _: download(repo))
+    assert (error.code, f"expected the SHA-256 {'0' * 64}" in error.message) == ("transfer", True)
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+
+
+def listing_of(name: str, size: int, sha256: str) -> str:
+    lfs = {"sha256": sha256, "size": size, "pointerSize": 134}
+    return json.dumps(
+        {"id": "tiny/ok", "sha": "1" * 40, "siblings": [{"rfilename": name, "size": size, "lfs": lfs}]}
+    )
+
+
+def test_a_rate_limit_whose_number_is_none(hub: FakeHub) -> None:
     hub.add("tiny/ok", ONE)
     hub.wait_header, hub.wait = "RateLimit", '"resolvers";r=0;t=' + "9" * 5000
     hub.faults["config.json"] = repeat(429)
-    error = refused("tiny/ok", ask=lambda repo, _: ask(repo))
-    assert error.code in ("transfer", "rate_limit")
-    assert error.message.startswith("tiny/ok")
+    for ask in (hub_module.config_file, download):
+        error = refused("tiny/ok", ask=lambda repo, _, ask=ask: ask(repo))
+        assert (error.code, error.message.startswith("tiny/ok/config.json")) == ("rate_limit", True)
