@@ -176,7 +176,7 @@ def _ids(text: str | None) -> tuple[int, ...] | None:
     wrong = next((word for word in words if not re.fullmatch(r"-?[0-9]{1,20}", word, re.ASCII)), None)
     if wrong is not None:
         raise UsageError(
-            f"--token-ids: {shown(wrong)} is no token id, expected integers with commas between, such as 1,2,3"
+            f"--token-ids {shown(text)}: {shown(wrong)} is no token id; expected integers with commas between, such as 1,2,3"
         )
     return tuple(map(int, words))
 
