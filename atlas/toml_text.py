@@ -23,7 +23,7 @@ MOST_FILES = 4_096
 """In one folder of description files."""
 
 MOST_DEPTH = 16
-"""Of tables and arrays in each other; the atlas's own need 7."""
+"""Of tables and arrays in each other; the atlas's own need 5."""
 
 MOST_CHARACTERS = 10_000
 """Of a text, a key or a line. Python's reader takes time in the square of a dotted key's length, and keys end with their line."""
