@@ -6,7 +6,6 @@ table has the same name, take their place. Nothing in them is ever executed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,8 @@ from pydantic import ValidationError
 
 from atlas import spec
 from atlas.errors import SpecError
+from atlas.products import check_products
+from atlas.toml_text import is_there, toml_files
 from atlas.toml_text import read_toml as read_toml
 
 T = TypeVar("T", bound=spec.Spec)
@@ -23,20 +24,14 @@ T = TypeVar("T", bound=spec.Spec)
 PARTS = ("axes.toml", "bibliography", "components", "architectures", "catalogue", "models")
 """What a folder of description files holds, or some of it."""
 
-MOST_FILES = 4_096
-"""In one folder of description files."""
-
 MOST_BYTES = 8 * 2**20
 """Of all description files that one command reads; the atlas's own have 101,086."""
 
 MOST_FAULTS = 20
 """Told of one table; a table of ten thousand wrong keys is told as well by these."""
 
-MOST_NESTED = 8
-"""Products of axes in each other, and tables that are each like the next."""
-
-MOST_PARTS = 32
-"""Of an axis, down to those that are no products: as many as a whole shape may have."""
+MOST_ALIKE = 8
+"""Tables of a configuration's keys that are each like the next."""
 
 
 def builtin_folder() -> Path:
@@ -64,40 +59,6 @@ def validate(kind: type[T], table: object, where: str) -> T:
         raise SpecError(f"{where}: " + "; ".join(faults)) from None
 
 
-def _files(folder: Path) -> list[Path]:
-    """The description files in a folder, in the order of their names; none where there is no folder.
-
-    Raises:
-        SpecError: it cannot be read, is something else, or holds too many.
-    """
-    found = []
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".toml"):
-                    found.append(folder / entry.name)
-                    if len(found) > MOST_FILES:
-                        raise SpecError(f"{folder}: more than {MOST_FILES:,} description files")
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise SpecError(f"{folder}: cannot be read: {error.strerror or error}") from None
-    except ValueError:
-        raise SpecError(f"{str(folder)!r} is not a path") from None
-    return sorted(found)
-
-
-def _is_there(path: Path) -> bool:
-    """Whether something is there to be read, or to be refused: a link to nothing is no file, a FIFO is a wrong one."""
-    try:
-        os.stat(path)
-    except FileNotFoundError:
-        return False
-    except (OSError, ValueError):
-        return True
-    return True
-
-
 class Library:
     """All descriptions: the atlas's own, and those of further folders over them."""
 
@@ -116,7 +77,7 @@ class Library:
         found: dict[str, spec.Axis] = {}
         for folder in self.folders:
             path = folder / "axes.toml"
-            if _is_there(path):
+            if is_there(path):
                 found |= {
                     name: validate(spec.Axis, table, f"{path}: {name}")
                     for name, table in self._read(path).items()
@@ -131,33 +92,7 @@ class Library:
             SpecError: an axis is made of one that is not known, or of itself, or of more than any shape has.
         """
         found = {name: tuple(axis.parts.split()) for name, axis in self.axes.items() if axis.parts}
-        known: dict[str, tuple[int, int]] = {}
-
-        def look_into(name: str, inside: tuple[str, ...]) -> tuple[int, int]:
-            """How many axes that are no products it comes down to, and through how many levels; each is asked once."""
-            if name in known:
-                return known[name]
-            if name not in self.axes:
-                raise SpecError(f"axes.toml: {inside[-1]} is made of {name}, which is no axis")
-            if name in inside:
-                raise SpecError(f"axes.toml: {' is made of '.join((*inside, name))}")
-            count, levels = 1, 0
-            if name in found and len(inside) <= MOST_NESTED:
-                below = [look_into(part, (*inside, name)) for part in found[name]]
-                count, levels = sum(each[0] for each in below), 1 + max(each[1] for each in below)
-            if levels > MOST_NESTED or len(inside) > MOST_NESTED:
-                raise SpecError(
-                    f"axes.toml: {(*inside, name)[0]} is made of products in each other, more than {MOST_NESTED} deep"
-                )
-            if count > MOST_PARTS:
-                raise SpecError(
-                    f"axes.toml: {name} is made of more than {MOST_PARTS} axes, counting the parts of its parts"
-                )
-            known[name] = count, levels
-            return known[name]
-
-        for name in found:
-            look_into(name, ())
+        check_products(found, self.axes)
         return found
 
     # ---- the bibliography: its files are read one after the other until one has what is asked for
@@ -210,8 +145,8 @@ class Library:
             self._paths[kind] = {
                 path.stem: path
                 for folder in self.folders
-                for path in _files(folder / kind)
-                if _is_there(path)
+                for path in toml_files(folder / kind)
+                if is_there(path)
             }
         return self._paths[kind]
 
@@ -261,8 +196,8 @@ class Library:
             raise SpecError(f"{where}: like = {name!r}, which is no table of it")
         if name in inside:
             raise SpecError(f"{where}: {' is like '.join((*inside, name))}")
-        if len(inside) > MOST_NESTED:
-            raise SpecError(f"{where}: more than {MOST_NESTED} tables are like one another")
+        if len(inside) > MOST_ALIKE:
+            raise SpecError(f"{where}: more than {MOST_ALIKE} tables are like one another")
         own = architecture.configs[name]
         if own.like is None:
             return own

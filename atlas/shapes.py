@@ -34,7 +34,7 @@ Number = int | float
 REST = "*"
 
 MOST_CHARACTERS = 1_000
-"""Of a shape or an expression as it is written; the longest of the atlas's own has 41."""
+"""Of a shape or an expression as it is written; the longest of the atlas's own has 35."""
 
 MOST_AXES = 32
 """Of one shape, those inside parentheses counted each."""

@@ -91,6 +91,8 @@ def _place(name: str, path: str) -> Path:
             with os.scandir(place):
                 return place
         os.stat(place)
+    except FileNotFoundError:
+        raise UsageError(f"--source {name}: {path}: no such file or folder") from None
     except OSError as error:
         raise UsageError(f"--source {name}: {path}: {error.strerror or error}") from None
     except (ValueError, RuntimeError):  # a null byte, a surrogate; ~ of a user who has no home

@@ -1,4 +1,4 @@
-"""TOML as strangers write it: read within bounds, so that whatever works on the tables needs none of its own.
+"""TOML files as strangers write them: found, and read within bounds, so that whatever works on the tables needs none of its own.
 
 Python's reader gives integers of any length, infinities, and tables as deep as a dotted key is long. All of these are
 refused here, with the address of the value.
@@ -7,6 +7,7 @@ refused here, with the address of the value.
 from __future__ import annotations
 
 import math
+import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,11 @@ from atlas.files import read_regular
 MOST_BYTES = 2**18
 """Of a description file; the longest of the atlas's own has 14,008."""
 
+MOST_FILES = 4_096
+"""In one folder of description files."""
+
 MOST_DEPTH = 16
-"""Of tables and arrays in each other; the atlas's own need 7."""
+"""Of tables and arrays in each other; the atlas's own need 5."""
 
 MOST_CHARACTERS = 10_000
 """Of a text, a key or a line. Python's reader takes time in the square of a dotted key's length, and keys end with their line."""
@@ -83,3 +87,37 @@ def _problem(value: object, depth: int) -> str | None:
 
 def _short(key: str) -> str:
     return key if len(key) <= 40 else f"{key[:37]}..."
+
+
+def toml_files(folder: Path) -> list[Path]:
+    """The description files in a folder, in the order of their names; none where there is no folder.
+
+    Raises:
+        SpecError: it cannot be read, is something else, or holds too many.
+    """
+    found = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".toml"):
+                    found.append(folder / entry.name)
+                    if len(found) > MOST_FILES:
+                        raise SpecError(f"{folder}: more than {MOST_FILES:,} description files")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise SpecError(f"{folder}: cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise SpecError(f"{str(folder)!r} is not a path") from None
+    return sorted(found)
+
+
+def is_there(path: Path) -> bool:
+    """Whether something is there to be read, or to be refused: a link to nothing is no file, a FIFO is a wrong one."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return True

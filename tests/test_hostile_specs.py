@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from atlas import library as libraries
-from atlas import shapes
+from atlas import shapes, toml_text
 from atlas.cli.options import library_of
 from atlas.errors import AtlasError, SpecError, UsageError
 from atlas.importers.catalogue import read_catalogue
@@ -195,7 +195,7 @@ def test_more_files_and_bytes_than_any_description_has(
     (tmp_path / "components").mkdir()
     for i in range(20):
         (tmp_path / "components" / f"x{i}.toml").write_text("#" * 1000)
-    monkeypatch.setattr(libraries, "MOST_FILES", 19)
+    monkeypatch.setattr(toml_text, "MOST_FILES", 19)
     with pytest.raises(SpecError, match="more than 19 description files"):
         Library(tmp_path).paths("components")
     monkeypatch.setattr(libraries, "MOST_BYTES", 1500)

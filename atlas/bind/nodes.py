@@ -14,7 +14,7 @@ from atlas.model import Scalar
 from atlas.shapes import Shape
 
 MOST_STEPS = 20_000
-"""Of all kinds of block together; the largest of the atlas's own models has 66."""
+"""Of all kinds of block together; the largest of the atlas's own models has 40."""
 
 
 class Nodes:
