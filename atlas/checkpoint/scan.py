@@ -10,12 +10,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from array import array
-from collections.abc import Iterator, Set
-from itertools import chain, pairwise
+from collections.abc import Iterator
+from itertools import chain
 
 from atlas.checkpoint import entries
-from atlas.checkpoint.faults import Malformed, show
+from atlas.checkpoint.distinct import Names, require_once
+from atlas.checkpoint.faults import Malformed
 from atlas.checkpoint.tensor import MAX_COUNT, Tensor
 from atlas.dtypes import BITS
 
@@ -213,12 +213,12 @@ class _Scan:
 
     def _many(self, first: int) -> int:
         """Where metadata ends that is too long to be held, of which each name must stand once."""
-        names, stop = _Names(), first
+        names, stop = Names(), first
         for name, _, end in self._pairs(first):
             names.add(name)
             stop = end
         if twice := names.twice():
-            _require_once(twice, (name for name, _, _ in self._pairs(first)))
+            require_once(twice, (name for name, _, _ in self._pairs(first)))
         return stop
 
     def _pairs(self, at: int) -> Iterator[tuple[str, str, int]]:
@@ -244,38 +244,3 @@ def _numbers(text: bytes) -> Iterator[Iterator[int]]:
             raise ValueError("a comma too many")
         yield map(pool.setdefault, piece, piece) if len(pool) < 100_000 else iter(piece)
         at = stop + 1 if stop >= 0 else len(text)
-
-
-class _Names:
-    """Whether any of many names stands twice, in eight bytes for each."""
-
-    def __init__(self) -> None:
-        self.buckets = [array("q") for _ in range(256)]
-
-    def add(self, name: str) -> None:
-        number = hash(name)
-        self.buckets[number & 255].append(number)
-
-    def twice(self) -> set[int]:
-        """The hashes that do; names that are not equal share one only by a rare chance."""
-        found: set[int] = set()
-        for bucket in self.buckets:
-            if len(set(bucket)) < len(bucket):
-                in_order = sorted(bucket)
-                found.update(a for a, b in pairwise(in_order) if a == b)
-        return found
-
-
-def _require_once(hashes: Set[int], names: Iterator[str]) -> None:
-    """Of the names that have these hashes, each may stand once.
-
-    Raises:
-        Malformed: one stands twice.
-    """
-    seen: set[str] = set()
-    for name in names:
-        if hash(name) in hashes:
-            if name in seen:
-                times = 2 + sum(other == name for other in names)
-                raise Malformed(f"__metadata__ has the key {show(name)} {times:,} times; expected once")
-            seen.add(name)
