@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
 
-    from atlas.described import Described
+    from atlas.api.described import Described
 
 
 def load(model: str | os.PathLike[str], *, specs: tuple[str | os.PathLike[str], ...] = ()) -> Described:
@@ -30,8 +30,8 @@ def load(model: str | os.PathLike[str], *, specs: tuple[str | os.PathLike[str], 
         specs: folders of description files that add to the atlas's own.
 
     Raises:
-        AtlasError: as `atlas.resolve.resolve` and `atlas.bind.bind`.
+        AtlasError: as `atlas.resolution.resolve.resolve` and `atlas.graph.binding.bind`.
     """
-    from atlas.described import load as described
+    from atlas.api.described import load as described
 
     return described(model, specs)

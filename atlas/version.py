@@ -1,3 +1,3 @@
-"""The version, where every file may read it; the distribution takes it from here."""
+"""The version, in one place: the package, its metadata and its requests to the Hub read it here."""
 
 __version__ = "0.1.0"

@@ -38,7 +38,7 @@ import numpy as np
 
 from atlas.checkpoint import local
 from atlas.checkpoint.inventory import Inventory, take
-from atlas.verify.deep.check import check
+from atlas.verification.deep.check import check
 
 PIECE = 2**20
 Job = Callable[[int, int], None]

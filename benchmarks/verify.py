@@ -22,13 +22,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from atlas.bind import bind
 from atlas.checkpoint import local
 from atlas.dtypes import size_bytes
-from atlas.library import Library
-from atlas.resolve import resolve
-from atlas.tensors import expected
-from atlas.verify import verify
+from atlas.graph.binding import bind
+from atlas.graph.tensors import expected
+from atlas.resolution.resolve import resolve
+from atlas.spec.library import Library
+from atlas.verification import verify
 
 MODEL = "llama3.1-405b:bf16-mp8"
 SHARDS = 191

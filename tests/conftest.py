@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from atlas.bind import bind
-from atlas.graph import Graph
-from atlas.importers import config
-from atlas.library import Library
-from atlas.resolve import resolve
+from atlas.graph.binding import bind
+from atlas.graph.graph import Graph
+from atlas.resolution import config
+from atlas.resolution.resolve import resolve
+from atlas.spec.library import Library
 from tests.verify.checkpoints import CONFIG
 
 ROOT = Path(__file__).parents[1]

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from atlas import tensors
 from atlas.analyse import parameters
 from atlas.analyse.trace import Pass, trace
-from atlas.bind import bind
-from atlas.graph import Graph
-from atlas.importers import feed_forward
-from atlas.library import Library
-from atlas.resolve import resolve
+from atlas.graph import tensors
+from atlas.graph.binding import bind
+from atlas.graph.graph import Graph
+from atlas.resolution import feed_forward
+from atlas.resolution.resolve import resolve
+from atlas.spec.library import Library
 
 torch = pytest.importorskip("torch", reason="Meta's modules are built with torch")
 pytest.importorskip("fairscale", reason="Meta's modules are built with fairscale")

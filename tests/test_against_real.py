@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from atlas import dtypes, tensors
+from atlas import dtypes
 from atlas.analyse import counts
 from atlas.analyse.parameters import total
 from atlas.errors import AtlasError
-from atlas.graph import Graph
-from atlas.library import Library
-from atlas.resolve import resolve
+from atlas.graph import tensors
+from atlas.graph.graph import Graph
+from atlas.resolution.resolve import resolve
+from atlas.spec.library import Library
 
 WITH_TOTAL_SIZE = [
     "llama-2-13b-elyza",

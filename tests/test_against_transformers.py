@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from atlas import tensors
 from atlas.analyse import flops
 from atlas.analyse.parameters import total
 from atlas.analyse.trace import Pass, trace
-from atlas.graph import Graph
+from atlas.graph import tensors
+from atlas.graph.graph import Graph
 
 torch = pytest.importorskip("torch", reason="transformers builds its models with torch")
 transformers = pytest.importorskip("transformers", reason="the models to compare with are transformers'")

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atlas.bibliography import Lines, Place, catalogue_cite, evidence, place, relation
 from atlas.errors import SpecError
-from atlas.library import Library
+from atlas.evidence.bibliography import Lines, Place, catalogue_cite, evidence, place, relation
+from atlas.spec.library import Library
 
 PACKAGES = {"llama-models": "0.3.0", "fairscale": "0.4.13"}
 

@@ -14,12 +14,12 @@ from atlas.analyse import counts
 from atlas.analyse.diff import diff
 from atlas.analyse.memory import memory
 from atlas.analyse.trace import Pass, trace
-from atlas.bind import bind
 from atlas.errors import AtlasError, ConfigError, SpecError
-from atlas.graph import Graph
-from atlas.importers import config
-from atlas.library import Library, builtin_folder
-from atlas.model import Model
+from atlas.graph.binding import bind
+from atlas.graph.graph import Graph
+from atlas.resolution import config
+from atlas.resolution.model import Model
+from atlas.spec.library import Library, builtin_folder
 
 LLAMA = "architectures/llama.toml"
 ATTENTION = "components/attention.toml"

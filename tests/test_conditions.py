@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atlas.conditions import holds
 from atlas.errors import SpecError
+from atlas.grammar.conditions import holds
 
 VALUES: dict[str, bool | int | float | str] = {
     "on": True,

@@ -16,13 +16,13 @@ from atlas.analyse import counts, parameters
 from atlas.analyse.flops import flops
 from atlas.analyse.memory import memory
 from atlas.analyse.trace import trace
-from atlas.bind import bind
 from atlas.errors import AtlasError, ConfigError, NotDescribed, SpecError
-from atlas.graph import Graph
-from atlas.importers import config
-from atlas.library import Library, builtin_folder
-from atlas.model import require_described
-from atlas.resolve import from_path
+from atlas.graph.binding import bind
+from atlas.graph.graph import Graph
+from atlas.resolution import config
+from atlas.resolution.model import require_described
+from atlas.resolution.resolve import from_path
+from atlas.spec.library import Library, builtin_folder
 
 Write = Callable[..., Path]
 Bound = Callable[..., Graph]

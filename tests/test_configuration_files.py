@@ -12,9 +12,9 @@ import pytest
 
 import atlas
 from atlas.errors import ConfigError, UnknownModel
-from atlas.importers.settings import MOST_BYTES
-from atlas.library import Library
-from atlas.resolve import from_path, resolve
+from atlas.resolution.resolve import from_path, resolve
+from atlas.resolution.settings import MOST_BYTES
+from atlas.spec.library import Library
 
 
 @pytest.mark.parametrize("name", ["config.json", "params.json", "model"])

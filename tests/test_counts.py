@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
-from atlas import tensors
 from atlas.analyse import counts, parameters
 from atlas.errors import UsageError
-from atlas.graph import Graph
-from atlas.library import Library
+from atlas.graph import tensors
+from atlas.graph.graph import Graph
+from atlas.spec.library import Library
 
 # id: total, logical, catalogue. Of issue 2; where it gives one figure, it is all three.
 GOLDEN: dict[str, tuple[int, int, int]] = {

@@ -9,13 +9,13 @@ import pytest
 
 from atlas.analyse import counts, parameters
 from atlas.analyse.memory import memory
-from atlas.bind import bind
 from atlas.errors import ConfigError, NotDescribed, SpecError, UsageError
-from atlas.importers import config
-from atlas.library import Library
-from atlas.model import require_described
-from atlas.resolve import resolve
-from atlas.speccheck import check
+from atlas.graph.binding import bind
+from atlas.graph.check import check
+from atlas.resolution import config
+from atlas.resolution.model import require_described
+from atlas.resolution.resolve import resolve
+from atlas.spec.library import Library
 
 MISTRAL = {
     "model_type": "mistral",

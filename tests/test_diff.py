@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from atlas.analyse.diff import diff
-from atlas.graph import Graph
+from atlas.graph.graph import Graph
 
 
 def test_a_model_and_itself(graph_of: Callable[[str], Graph]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from atlas.errors import ConfigError, UsageError
 from atlas.files import read_regular, write_whole
-from atlas.json_text import KeyTwice, no_key_twice
+from atlas.text import KeyTwice, no_key_twice
 
 
 def test_a_regular_file_is_read(tmp_path: Path) -> None:

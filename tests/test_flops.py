@@ -10,7 +10,7 @@ import pytest
 from atlas.analyse.flops import flops
 from atlas.analyse.trace import Pass, trace
 from atlas.errors import UsageError
-from atlas.graph import Graph
+from atlas.graph.graph import Graph
 
 EIGHT_B = "llama3.1-8b"
 

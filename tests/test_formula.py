@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atlas.formula import Formula, total
+from atlas.grammar.formula import Formula, total
 
 SYMBOLS = {"batch": "B", "positions": "T", "keys": "S", "dim": "d", "ffn_dim": "f"}
 AXES = st.lists(st.sampled_from(sorted(SYMBOLS)), max_size=5)

@@ -20,18 +20,19 @@ from typing import Any
 
 import pytest
 
-from atlas import pages, tensors
+from atlas import pages
 from atlas.analyse import counts, parameters
 from atlas.analyse.diff import diff
 from atlas.analyse.flops import flops
 from atlas.analyse.memory import memory
 from atlas.analyse.trace import Pass, Trace, trace
-from atlas.bind import bind
 from atlas.errors import AtlasError
-from atlas.graph import Graph
-from atlas.importers import config
-from atlas.library import Library
-from atlas.resolve import resolve
+from atlas.graph import tensors
+from atlas.graph.binding import bind
+from atlas.graph.graph import Graph
+from atlas.resolution import config
+from atlas.resolution.resolve import resolve
+from atlas.spec.library import Library
 
 SPECS = Path(__file__).with_name("specs")
 

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from atlas import library as libraries
-from atlas import shapes, toml_text
 from atlas.cli.options import library_of
 from atlas.errors import AtlasError, SpecError, UsageError
-from atlas.importers.catalogue import read_catalogue
-from atlas.library import Library, builtin_folder
-from atlas.names import Template, holding
-from atlas.speccheck import check
+from atlas.grammar import shapes
+from atlas.grammar.names import Template, holding
+from atlas.graph.check import check
+from atlas.resolution.catalogue_import.reader import read_catalogue
+from atlas.spec import library as libraries
+from atlas.spec import toml_files as toml_text
+from atlas.spec.library import Library, builtin_folder
 from tests.bounds import bounded
 
 Overlay = Callable[[Mapping[str, str]], Library]

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from atlas import dtypes, shapes, spec
-from atlas.bibliography import place
+from atlas import dtypes, spec
 from atlas.errors import AtlasError, SpecError
-from atlas.graph import Graph
-from atlas.importers import catalogued
-from atlas.library import Library, builtin_folder, read_toml
-from atlas.names import holding
+from atlas.evidence.bibliography import place
+from atlas.grammar import shapes
+from atlas.grammar.names import holding
+from atlas.graph.graph import Graph
+from atlas.resolution import catalogued
+from atlas.spec.library import Library, builtin_folder, read_toml
 
 FILES = sorted(str(path.relative_to(builtin_folder())) for path in builtin_folder().rglob("*.toml"))
 OPEN_SIZES = {"past"}

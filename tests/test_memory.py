@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from atlas.analyse.memory import Memory, memory
 from atlas.errors import UsageError
-from atlas.graph import Graph
+from atlas.graph.graph import Graph
 
 EIGHT_B = "llama3.1-8b"
 WEIGHTS = 2 * 8_030_261_248

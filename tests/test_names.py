@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atlas.errors import SpecError
-from atlas.names import Template, holding
+from atlas.grammar.names import Template, holding
 
 words = st.sampled_from(["layer", "expert", "block", "n0"])
 # A piece of a name without braces; not starting or ending in a digit, so that an index ends where it ends.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from atlas.operations import NEEDS_OVER, OPERATIONS, fault
+from atlas.graph.operations import NEEDS_OVER, OPERATIONS, fault
 
 
 def said(op: str, operands: list[str], result: str, over: str | None = None) -> str | None:

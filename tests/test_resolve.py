@@ -12,9 +12,9 @@ import pytest
 
 from atlas import spec
 from atlas.errors import AtlasError, ConfigError, NotDescribed, UnknownModel
-from atlas.importers import catalogued
-from atlas.library import Library
-from atlas.resolve import catalogue_entry, ids, resolve
+from atlas.resolution import catalogued
+from atlas.resolution.resolve import catalogue_entry, ids, resolve
+from atlas.spec.library import Library
 
 
 @pytest.fixture(scope="module")

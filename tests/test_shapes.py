@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atlas import shapes
 from atlas.errors import SpecError
+from atlas.grammar import shapes
 
 axes = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 groups = st.lists(st.one_of(axes, st.just(shapes.REST)), min_size=1, max_size=4).map(tuple)

@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atlas import clones, evidence
 from atlas.errors import AtlasError, SourceError
-from atlas.sources import Text
+from atlas.evidence import check as evidence
+from atlas.evidence import git_clone as clones
+from atlas.evidence.sources import Text
 from tests.bounds import Choices, bounded, fuzz
 from tests.test_sources import CONTENT, git
 

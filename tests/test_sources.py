@@ -15,10 +15,12 @@ from typing import Any
 
 import pytest
 
-from atlas import clones, evidence, sources, web
 from atlas.errors import SourceError, SpecError, UsageError
-from atlas.library import Library
-from atlas.sources import Reader, Text, locations
+from atlas.evidence import check as evidence
+from atlas.evidence import git_clone as clones
+from atlas.evidence import sources, web
+from atlas.evidence.sources import Reader, Text, locations
+from atlas.spec.library import Library
 
 BY = {
     name: value

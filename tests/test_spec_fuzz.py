@@ -20,14 +20,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atlas import conditions, names, shapes
-from atlas.bibliography import evidence, place
-from atlas.bind import bind
-from atlas.described import Described
+from atlas.api.described import Described
 from atlas.errors import AtlasError
-from atlas.library import Library, builtin_folder
-from atlas.resolve import resolve
-from atlas.speccheck import check
+from atlas.evidence.bibliography import evidence, place
+from atlas.grammar import conditions, names, shapes
+from atlas.graph.binding import bind
+from atlas.graph.check import check
+from atlas.resolution.resolve import resolve
+from atlas.spec.library import Library, builtin_folder
 from tests.bounds import Choices, bounded, fuzz
 
 FILES = sorted(path.relative_to(builtin_folder()) for path in builtin_folder().rglob("*.toml"))

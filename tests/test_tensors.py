@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atlas import tensors
 from atlas.analyse import parameters
-from atlas.bind import bind
 from atlas.errors import SpecError, UsageError
-from atlas.graph import Graph
-from atlas.importers import config
-from atlas.library import Library, builtin_folder
+from atlas.graph import tensors
+from atlas.graph.binding import bind
+from atlas.graph.graph import Graph
+from atlas.resolution import config
+from atlas.spec.library import Library, builtin_folder
 
 LLAMA = "architectures/llama.toml"
 EMBED = '"model.embed_tokens.weight"                            = "tok_embeddings.weight"'

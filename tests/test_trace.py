@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from atlas.analyse import parameters
 from atlas.analyse.trace import Pass, Trace, trace
 from atlas.errors import UsageError
-from atlas.graph import Graph
+from atlas.graph.graph import Graph
 
 EIGHT_B = "llama3.1-8b"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atlas.urls import UNPARSABLE, public_url
+from atlas.text import UNPARSABLE, public_url
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from atlas import dtypes, shapes, spec, tensors
+from atlas import dtypes, spec
 from atlas.analyse import parameters
-from atlas.bibliography import Evidence, evidence
-from atlas.bind import bind
-from atlas.graph import Graph, Weight
-from atlas.library import Library
-from atlas.model import Scalar
+from atlas.evidence.bibliography import Evidence, evidence
+from atlas.grammar import shapes
+from atlas.graph import tensors
+from atlas.graph.binding import bind
+from atlas.graph.graph import Graph, Weight
+from atlas.resolution.model import Scalar
+from atlas.spec.library import Library
 
 
 @dataclass(frozen=True, slots=True)

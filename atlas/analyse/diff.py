@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from atlas import tensors
 from atlas.analyse import parameters
-from atlas.graph import Graph
+from atlas.graph import tensors
+from atlas.graph.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from atlas import dtypes, shapes
+from atlas import dtypes
 from atlas.analyse.trace import Pass, step_flops
-from atlas.graph import Graph, Operand, Step
-from atlas.model import require_described
+from atlas.grammar import shapes
+from atlas.graph.graph import Graph, Operand, Step
+from atlas.resolution.model import require_described
 
 CONVENTION = (
     "2 FLOPs for each multiply-add of a matrix product; the causal half is not discounted; look-ups and elementwise work "

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from atlas import dtypes, shapes, tensors
+from atlas import dtypes
 from atlas.analyse import parameters
 from atlas.errors import UsageError, shown
-from atlas.graph import Graph, Step
-from atlas.model import require_described
+from atlas.grammar import shapes
+from atlas.graph import tensors
+from atlas.graph.graph import Graph, Step
+from atlas.resolution.model import require_described
 from atlas.units import MOST_COUNT
 
 FIT = ("F64", "F32", "BF16", "F16", "F8_E5M2", "F8_E4M3", "I8", "U8", "F4")

@@ -5,9 +5,10 @@ Exact integers, worked out on the bound graph alone; `counts` sets them beside e
 
 from __future__ import annotations
 
-from atlas import shapes, tensors
 from atlas.errors import UsageError
-from atlas.graph import Block, Graph, Operand, Weight
+from atlas.grammar import shapes
+from atlas.graph import tensors
+from atlas.graph.graph import Block, Graph, Operand, Weight
 
 
 def total(graph: Graph) -> int:

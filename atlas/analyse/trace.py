@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from atlas import shapes
 from atlas.errors import UsageError, shown
-from atlas.formula import Formula
-from atlas.formula import total as sum_of
-from atlas.graph import Graph, Step
-from atlas.model import require_described
+from atlas.grammar import shapes
+from atlas.grammar.formula import Formula
+from atlas.grammar.formula import total as sum_of
+from atlas.graph.graph import Graph, Step
+from atlas.resolution.model import require_described
 from atlas.units import MOST_COUNT
 
 Size = int | str

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from atlas.errors import HubError, shown
-from atlas.urls import public_url
+from atlas.text import public_url
 
 # A date may stand in its place, or anything.
 _SECONDS = re.compile(r"[0-9]{1,9}")

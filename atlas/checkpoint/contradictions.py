@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from atlas.checkpoint.faults import AGAIN, Fault, Malformed, show
-from atlas.checkpoint.tensor import MAX_COUNT, Tensor, product
+from atlas.checkpoint.tensor import MAX_COUNT, Header, Tensor, product
 from atlas.dtypes import BITS
-
-if TYPE_CHECKING:
-    from atlas.checkpoint.header import Header
-
 
 MOST_FAULTS = 100
 """Of one kind that have a message each; a header has room for millions of wrong tensors."""

@@ -36,7 +36,7 @@ from atlas.checkpoint import entries
 from atlas.checkpoint.contradictions import contradictions
 from atlas.checkpoint.faults import LENGTH_BYTES, MAX_HEADER_BYTES, Fault, Malformed, not_a_header, show
 from atlas.checkpoint.scan import METADATA, Irregular, scan
-from atlas.checkpoint.tensor import Tensor
+from atlas.checkpoint.tensor import Header, Tensor
 from atlas.errors import CheckpointError
 
 __all__ = [
@@ -53,30 +53,6 @@ __all__ = [
 
 # As much as it takes to say what a file is that is not safetensors.
 _SIGNATURE_BYTES = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What a safetensors file says it holds.
-
-    Attributes:
-        tensors: by name, in the order of their data.
-        metadata: the strings under `__metadata__`.
-        header_bytes: length of the JSON.
-        data_bytes: where the last tensor ends, counted from `data_start`.
-        file_bytes: size of the file as found; of a sound file, `data_start + data_bytes`.
-    """
-
-    tensors: dict[str, Tensor]
-    metadata: dict[str, str]
-    header_bytes: int
-    data_bytes: int
-    file_bytes: int
-
-    @property
-    def data_start(self) -> int:
-        """Where in the file the data starts, in bytes."""
-        return LENGTH_BYTES + self.header_bytes
 
 
 @dataclass(frozen=True, slots=True)

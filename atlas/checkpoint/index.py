@@ -17,7 +17,7 @@ from typing import Any
 
 from atlas.checkpoint.faults import AGAIN, show
 from atlas.errors import CheckpointError
-from atlas.json_text import KeyTwice, beyond_limits, no_key_twice
+from atlas.text import KeyTwice, beyond_limits, no_key_twice
 
 
 @dataclass(frozen=True, slots=True)

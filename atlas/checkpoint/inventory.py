@@ -1,6 +1,6 @@
 """What a checkpoint holds: its files, the tensors in them, and what is wrong with the files by themselves.
 
-Nothing here knows a model. What the files hold is compared with a description in `atlas.verify`.
+Nothing here knows a model. What the files hold is compared with a description in `atlas.verification`.
 """
 
 from __future__ import annotations

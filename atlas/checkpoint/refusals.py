@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from atlas.checkpoint.client import endpoint, http, offline, seconds_asked
 from atlas.errors import HubError
-from atlas.urls import public_url
+from atlas.text import public_url
 
 
 class Refusals:

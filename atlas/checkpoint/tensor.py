@@ -1,8 +1,11 @@
-"""One stored tensor, as a header describes it."""
+"""What a header says: the stored tensors and where their data begins."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from atlas.checkpoint.faults import LENGTH_BYTES
 
 # The safetensors library holds dimensions and offsets, and counts elements and bits, in 64 bits without a sign.
 MAX_COUNT = 2**64 - 1
@@ -35,3 +38,27 @@ def product(shape: tuple[int, ...]) -> int:
         if count > MAX_COUNT:
             break
     return count
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a safetensors file says it holds.
+
+    Attributes:
+        tensors: by name, in the order of their data.
+        metadata: the strings under `__metadata__`.
+        header_bytes: length of the JSON.
+        data_bytes: where the last tensor ends, counted from `data_start`.
+        file_bytes: size of the file as found; of a sound file, `data_start + data_bytes`.
+    """
+
+    tensors: dict[str, Tensor]
+    metadata: dict[str, str]
+    header_bytes: int
+    data_bytes: int
+    file_bytes: int
+
+    @property
+    def data_start(self) -> int:
+        """Where in the file the data starts, in bytes."""
+        return LENGTH_BYTES + self.header_bytes

@@ -33,7 +33,8 @@ def check(
 
     Example: atlas evidence check --source llama3=../llama3
     """
-    from atlas import evidence, sources
+    from atlas.evidence import check as evidence
+    from atlas.evidence import sources
 
     library = library_of(specs)
     offline = offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}

@@ -13,8 +13,8 @@ from atlas.errors import UsageError
 from atlas.report import console
 
 if TYPE_CHECKING:
-    from atlas.graph import Graph
-    from atlas.page import Page
+    from atlas.graph.graph import Graph
+    from atlas.pages.content import Page
 
 
 def register(app: typer.Typer) -> None:
@@ -50,7 +50,8 @@ def explain(
 
     Example: atlas explain llama3.1-8b output
     """
-    from atlas import pages, sources
+    from atlas import pages
+    from atlas.evidence import sources
     from atlas.report import page as show
 
     library = library_of(specs)
@@ -76,7 +77,7 @@ def _resting_on(made: Page, graph: Graph, path: Path) -> Page:
         UsageError: the receipt is of a model with another count.
     """
     from atlas.analyse.parameters import total
-    from atlas.verify import receipt
+    from atlas.verification import receipt
 
     found = receipt.read(path)
     expected = found.checkpoint.parameters.expected

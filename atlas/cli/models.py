@@ -25,7 +25,7 @@ def models(
 
     Example: atlas models --family llama3.2
     """
-    from atlas.listing import listing
+    from atlas.pages.catalogue import listing
 
     listed = listing(library_of(specs), family)
     if json:

@@ -13,8 +13,8 @@ from atlas.errors import UsageError
 from atlas.report import console
 
 if TYPE_CHECKING:
-    from atlas.graph import Graph
-    from atlas.library import Library
+    from atlas.graph.graph import Graph
+    from atlas.spec.library import Library
 
 
 def count(option: str) -> Callable[[object], int]:
@@ -52,7 +52,7 @@ def library_of(specs: list[Path] | None) -> Library:
     Raises:
         UsageError: a folder is not there, or holds nothing of the kind.
     """
-    from atlas.library import PARTS, Library
+    from atlas.spec.library import PARTS, Library
 
     for folder in specs or ():
         try:
@@ -73,8 +73,8 @@ def library_of(specs: list[Path] | None) -> Library:
 
 def graph_of(name: str, library: Library) -> Graph:
     """The bound graph of a MODEL; its configuration's warnings go to stderr."""
-    from atlas.bind import bind
-    from atlas.resolve import resolve
+    from atlas.graph.binding import bind
+    from atlas.resolution.resolve import resolve
 
     model = resolve(name, library)
     for warning in model.warnings:

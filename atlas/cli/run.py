@@ -15,8 +15,8 @@ from atlas.errors import RunError, UsageError, shown
 from atlas.report import console
 
 if TYPE_CHECKING:
-    from atlas.library import Library
-    from atlas.model import Model
+    from atlas.resolution.model import Model
+    from atlas.spec.library import Library
 
 DEFAULT = "llama3.1-8b"
 
@@ -81,11 +81,11 @@ def run(
 
     Example: atlas run --prompt "The capital of France is"
     """
-    from atlas.bind import bind
+    from atlas.execution import require_extra
+    from atlas.execution.options import Options
+    from atlas.graph.binding import bind
     from atlas.report import run as report
     from atlas.report.progress import progress
-    from atlas.run import require_extra
-    from atlas.run.options import Options
 
     require_extra()
     text = _prompt(prompt, prompt_file, token_ids)
@@ -133,9 +133,9 @@ def _prompt(text: str | None, file: Path | None, ids: str | None) -> str:
 
 
 def _session() -> ModuleType:
-    """`atlas.run.session`, and with it torch."""
+    """`atlas.execution.session`, and with it torch."""
     try:
-        from atlas.run import session
+        from atlas.execution import session
     except (ImportError, OSError, MemoryError) as error:
         # Of all the libraries torch loads, one may be broken, or not fit into the memory this process may take.
         said = " ".join(str(error).split())[:200] or "out of memory"
@@ -185,7 +185,7 @@ def _model_and_weights(
     name: str | None, repo: str | None, weights: str | None, library: Library
 ) -> tuple[Model, Path | None]:
     """The model, and its checkpoint; None for random weights. Nothing is downloaded that was not asked for with --repo."""
-    from atlas.resolve import from_path, resolve
+    from atlas.resolution.resolve import from_path, resolve
 
     if weights is not None and repo is not None:
         raise UsageError("--weights and --repo exclude each other")

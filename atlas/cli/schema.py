@@ -11,19 +11,19 @@ from atlas.report import console
 
 # command -> module and class of what its --json prints; `receipt`, of what `atlas verify --receipt` writes
 RESULTS = {
-    "models": ("atlas.listing", "Listing"),
+    "models": ("atlas.pages.catalogue", "Listing"),
     "params": ("atlas.analyse.counts", "Counts"),
     "trace": ("atlas.analyse.trace", "Trace"),
-    "explain": ("atlas.page", "Page"),
+    "explain": ("atlas.pages.content", "Page"),
     "memory": ("atlas.analyse.memory", "Memory"),
     "flops": ("atlas.analyse.flops", "Flops"),
     "diff": ("atlas.analyse.diff", "Diff"),
-    "verify": ("atlas.verify.result", "Printed"),
-    "run": ("atlas.run.result", "Result"),
-    "evidence check": ("atlas.evidence", "Checked"),
-    "specs check": ("atlas.speccheck", "SpecCheck"),
-    "specs import": ("atlas.importers.catalogue", "Catalogue"),
-    "receipt": ("atlas.verify.receipt", "Receipt"),
+    "verify": ("atlas.verification.result", "Printed"),
+    "run": ("atlas.execution.result", "Result"),
+    "evidence check": ("atlas.evidence.check", "Checked"),
+    "specs check": ("atlas.graph.check", "SpecCheck"),
+    "specs import": ("atlas.resolution.catalogue_import.reader", "Catalogue"),
+    "receipt": ("atlas.verification.receipt", "Receipt"),
 }
 SHORT = {"evidence": "evidence check", "specs": "specs check"}
 

@@ -32,7 +32,7 @@ def import_(
     Example: atlas specs import site-packages/llama_models --into specs/catalogue
     """
     from atlas.files import write_whole
-    from atlas.importers.catalogue import read_catalogue, to_toml
+    from atlas.resolution.catalogue_import.reader import read_catalogue, to_toml
 
     catalogue = read_catalogue(folder)
     if into is not None:
@@ -58,7 +58,7 @@ def check(
     Example: atlas specs check my-specs
     """
     from atlas.cli.options import library_of
-    from atlas.speccheck import check as checked
+    from atlas.graph.check import check as checked
 
     result = checked(library_of([folder] if folder else None))
     if json:

@@ -14,7 +14,7 @@ from atlas.report import console
 if TYPE_CHECKING:
     from atlas.checkpoint.store import Store
     from atlas.report.progress import Told
-    from atlas.verify.result import Verification
+    from atlas.verification.result import Verification
 
 
 def register(app: typer.Typer) -> None:
@@ -91,10 +91,10 @@ def verify(
     """
     from atlas.report import verify as show
     from atlas.report.progress import progress
-    from atlas.verify import receipt as receipts
-    from atlas.verify import verify as verified
-    from atlas.verify.result import Several
-    from atlas.verify.several import AT_ONCE, listed, outcomes
+    from atlas.verification import receipt as receipts
+    from atlas.verification import verify as verified
+    from atlas.verification.result import Several
+    from atlas.verification.several import AT_ONCE, listed, outcomes
 
     repos = list(dict.fromkeys([*(repo or []), *(listed(repos_from) if repos_from else [])]))
     if path is None and not repos:
@@ -109,7 +109,7 @@ def verify(
     if receipt is not None:
         receipts.require_place(receipt)
     if deep:
-        from atlas.verify.deep import require_extra
+        from atlas.verification.deep import require_extra
 
         require_extra()
     codes = _codes(ignore or [])
@@ -154,7 +154,7 @@ def _keep(result: Verification, path: Path) -> bool:
     """Write the receipt of what has been shown; whether it could be written, which is told on stderr if not."""
     from atlas.files import write_whole
     from atlas.report.plain import dumps
-    from atlas.verify.receipt import receipt
+    from atlas.verification.receipt import receipt
 
     try:
         write_whole(path, dumps(receipt(result)) + "\n")

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from atlas.errors import UsageError
-from atlas.evidence import excerpt
-from atlas.graph import Graph
-from atlas.library import Library
-from atlas.model import require_described
-from atlas.page import Code, Page
+from atlas.evidence.check import excerpt
+from atlas.evidence.sources import Reader
+from atlas.graph.graph import Graph
 from atlas.pages import activation, component, model
+from atlas.pages.content import Code, Page
 from atlas.pages.parts import Parts
-from atlas.sources import Reader
+from atlas.resolution.model import require_described
+from atlas.spec.library import Library
 
 __all__ = ["names", "page"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from atlas import spec
-from atlas.graph import Step
-from atlas.page import Page
+from atlas.graph.graph import Step
+from atlas.pages.content import Page
 from atlas.pages.parts import Parts, over
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from atlas import spec
 from atlas.analyse.parameters import calculation
-from atlas.graph import Node, Weight
-from atlas.page import Amount, Page
+from atlas.graph.graph import Node, Weight
+from atlas.pages.content import Amount, Page
 from atlas.pages.parts import Parts, over
 
 

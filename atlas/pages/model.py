@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from atlas import spec
 from atlas.analyse import counts
-from atlas.bibliography import evidence
-from atlas.page import Amount, Facts, Page
+from atlas.evidence.bibliography import evidence
+from atlas.pages.content import Amount, Facts, Page
 from atlas.pages.parts import Parts
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from atlas import shapes, spec
+from atlas import spec
 from atlas.analyse.trace import shape_of
-from atlas.bibliography import Evidence, evidence
-from atlas.conditions import holds
-from atlas.graph import Graph, Node, Operand, Step
-from atlas.library import Library
-from atlas.page import Amount, Code, Equation, Facts, Page, Value
+from atlas.evidence.bibliography import Evidence, evidence
+from atlas.grammar import shapes
+from atlas.grammar.conditions import holds
+from atlas.graph.graph import Graph, Node, Operand, Step
+from atlas.pages.content import Amount, Code, Equation, Facts, Page, Value
+from atlas.spec.library import Library
 
 
 class Parts:

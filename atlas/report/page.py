@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from atlas.page import Page
+from atlas.pages.content import Page
 from atlas.report import console
 
 

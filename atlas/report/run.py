@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from atlas.execution.result import Result
 from atlas.report import console
 from atlas.report.plain import gibibytes
-from atlas.run.result import Result
 
 
 def show(result: Result) -> None:

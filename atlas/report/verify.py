@@ -6,7 +6,7 @@ from collections import Counter
 
 from atlas.checkpoint.findings import Finding, listing
 from atlas.report import console
-from atlas.verify.result import Amount, Failed, Verification, amounts
+from atlas.verification.result import Amount, Failed, Verification, amounts
 
 MOST = 20
 """Findings of one code that are listed before the rest are only counted."""

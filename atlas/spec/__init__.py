@@ -1,7 +1,7 @@
 """The description files as they are: one class for each kind of table under `specs/`, one file for each kind of file.
 
 A stray key, a wrong type or a missing field is an error, never silence (`extra="forbid"`, `strict`). Nothing is
-resolved here: names are strings until `atlas.library` checks them across files and `atlas.bind` binds them.
+resolved here: names are strings until `atlas.spec.library` checks them across files and `atlas.graph.binding` binds them.
 """
 
 from atlas.spec.architectures import (

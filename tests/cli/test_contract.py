@@ -160,7 +160,7 @@ def test_debug_shows_a_traceback_and_nothing_else_does() -> None:
 
 
 def test_version_and_both_names() -> None:
-    from atlas import __version__
+    from atlas.version import __version__
 
     assert run("--version").out == f"atlas {__version__}\n"
     scripts = (REPOSITORY / "pyproject.toml").read_text()

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import pytest
 
-from atlas.evidence import check
-from atlas.library import Library
-from atlas.sources import Reader
+from atlas.evidence.check import check
+from atlas.evidence.sources import Reader
+from atlas.spec.library import Library
 
 from .conftest import run
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from atlas.verify import several
-from atlas.verify.result import Failed
+from atlas.verification import several
+from atlas.verification.result import Failed
 from tests.hub.fake_hub import FakeHub, File
 from tests.verify.checkpoints import CONFIG, dump, hub, save
 

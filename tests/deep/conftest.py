@@ -12,7 +12,7 @@ pytest.importorskip("numpy", reason="--deep needs numpy")
 
 from atlas.checkpoint import local
 from atlas.checkpoint.inventory import take
-from atlas.verify.deep.check import Deep, check
+from atlas.verification.deep.check import Deep, check
 
 Read = Callable[..., Deep]
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atlas.checkpoint.header import Header, Tensor
-from atlas.verify.deep.blocks import LARGE_PAGE_BYTES, MOST_BYTES, block_bytes, cut, readable
+from atlas.verification.deep.blocks import LARGE_PAGE_BYTES, MOST_BYTES, block_bytes, cut, readable
 
 SIZES = {"BF16": 2, "F32": 4, "F64": 8, "C64": 8, "U8": 1}
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from atlas.checkpoint.store import Folder
 from atlas.errors import MissingExtra, UsageError
-from atlas.verify import deep
-from atlas.verify.deep.blocks import LARGE_PAGE_BYTES
+from atlas.verification import deep
+from atlas.verification.deep.blocks import LARGE_PAGE_BYTES
 from tests.deep.conftest import Read
 from tests.deep.files import Stored, words, write
 

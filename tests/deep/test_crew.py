@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from atlas.verify.deep.crew import MOST_THREADS, Crew, Job, threads_of_use
+from atlas.verification.deep.crew import MOST_THREADS, Crew, Job, threads_of_use
 
 
 class Lane:

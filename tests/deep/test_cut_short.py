@@ -13,8 +13,8 @@ import pytest
 
 from atlas.checkpoint.findings import Finding
 from atlas.errors import CheckpointError
-from atlas.verify.deep.mapped import LEAST_MAPPED_BYTES, Source, stamp, surviving
-from atlas.verify.deep.values import PIECE_BYTES
+from atlas.verification.deep.mapped import LEAST_MAPPED_BYTES, Source, stamp, surviving
+from atlas.verification.deep.values import PIECE_BYTES
 from tests.cli.conftest import REPOSITORY
 from tests.deep.conftest import Read
 from tests.deep.files import Stored, write
@@ -36,7 +36,7 @@ def findings(read: Read, folder: Path, change: object) -> list[Finding]:
     """What is found where something happens to a file after its header was read."""
     from atlas.checkpoint import local
     from atlas.checkpoint.inventory import take
-    from atlas.verify.deep.check import check
+    from atlas.verification.deep.check import check
 
     store, only = local.at(folder)
     inventory = take(store, only)
@@ -101,8 +101,8 @@ import os, sys, threading, time
 import numpy as np
 from pathlib import Path
 from atlas.errors import CheckpointError
-from atlas.verify.deep.mapped import LEAST_MAPPED_BYTES, Source, stamp, surviving
-from atlas.verify.deep.values import PIECE_BYTES
+from atlas.verification.deep.mapped import LEAST_MAPPED_BYTES, Source, stamp, surviving
+from atlas.verification.deep.values import PIECE_BYTES
 
 path = Path(sys.argv[1])
 source = Source(path, "a file", mapped=True)
@@ -152,7 +152,7 @@ import os, sys
 from pathlib import Path
 from atlas.checkpoint import local
 from atlas.checkpoint.inventory import take
-from atlas.verify.deep.check import check
+from atlas.verification.deep.check import check
 
 folder = Path(sys.argv[1])
 store, only = local.at(folder)
@@ -212,8 +212,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from atlas.checkpoint import local
 from atlas.checkpoint.inventory import take
-from atlas.verify.deep.check import check
-from atlas.verify.deep.mapped import Source
+from atlas.verification.deep.check import check
+from atlas.verification.deep.mapped import Source
 
 folder, hash_all, in_main = Path(sys.argv[1]), sys.argv[2] == "hash", sys.argv[3] == "main"
 block = Source.block

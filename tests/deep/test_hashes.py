@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.verify.deep import check
+from atlas.verification.deep import check
 from tests.deep.conftest import Read
 from tests.deep.files import Stored, words, write
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.verify.deep.blocks import block_bytes
+from atlas.verification.deep.blocks import block_bytes
 from tests.cli.conftest import REPOSITORY
 from tests.deep.files import Stored, words, write
 from tests.verify.checkpoints import T
@@ -34,7 +34,7 @@ def peak():
 
 
 before = peak()
-from atlas.verify.deep.check import check
+from atlas.verification.deep.check import check
 found = check(inventory, threads=8, hash_all=sys.argv[2] == "hash")
 print(peak() - before, *[f.code for f in found.findings])
 """

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atlas.dtypes import BITS
-from atlas.verify.deep.patterns import PATTERNS
-from atlas.verify.deep.values import Values, look
+from atlas.verification.deep.patterns import PATTERNS
+from atlas.verification.deep.values import Values, look
 
 
 class Format(NamedTuple):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atlas.checkpoint.store import Folder
-from atlas.verify.deep.recorded import DOWNLOADS, recorded
+from atlas.verification.deep.recorded import DOWNLOADS, recorded
 from tests.checkpoint.test_header_fuzz import CHOICES, EXAMPLES, fuzz
 from tests.verify.test_hostile import Choices, mutated
 

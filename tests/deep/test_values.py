@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from atlas.verify.deep.patterns import PATTERNS
-from atlas.verify.deep.values import PIECE_BYTES, Values, differing, look
+from atlas.verification.deep.patterns import PATTERNS
+from atlas.verification.deep.values import PIECE_BYTES, Values, differing, look
 from tests.deep.files import words
 
 NAN = {"BF16": 0xFFC0, "F32": 0x7FC00000, "F64": 0xFFF8000000000000, "F8_E4M3": 0xFF, "F8_E8M0": 0xFF}

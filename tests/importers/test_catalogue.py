@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from atlas.errors import ConfigError
-from atlas.importers.catalogue import read_catalogue, to_toml
+from atlas.resolution.catalogue_import.reader import read_catalogue, to_toml
 from tests.cli.conftest import run
 
 ROOT = Path(__file__).parents[2]

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atlas.analyse import counts, flops, memory, trace
-from atlas.bind import bind
 from atlas.errors import AtlasError, clipped
-from atlas.importers import config, settings
-from atlas.library import Library
+from atlas.graph.binding import bind
 from atlas.report.plain import dumps
+from atlas.resolution import config, settings
+from atlas.spec.library import Library
 from tests.mutations import CHOICES, HOSTILE, examples, mutated_bytes, mutated_tree
 from tests.verify.checkpoints import CONFIG
 

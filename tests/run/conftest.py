@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from atlas.bind import bind
-from atlas.graph import Graph
-from atlas.library import Library
-from atlas.model import Model
-from atlas.resolve import from_path
+from atlas.graph.binding import bind
+from atlas.graph.graph import Graph
+from atlas.resolution.model import Model
+from atlas.resolution.resolve import from_path
+from atlas.spec.library import Library
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,9 +87,9 @@ def logits_of(library: Library) -> Callable[..., Tensor]:
     ) -> Tensor:
         import torch
 
-        from atlas.run.checkpoint import Checkpoint
-        from atlas.run.devices import FLOATS
-        from atlas.run.walk import Runner
+        from atlas.execution.checkpoint import Checkpoint
+        from atlas.execution.devices import FLOATS
+        from atlas.execution.walk import Runner
 
         graph = bind(from_path(folder, using), using)
         device = torch.device("cpu")

@@ -14,14 +14,14 @@ torch = pytest.importorskip(
     "torch", reason="`atlas run` needs the extra: pip install 'open-model-atlas[run]'"
 )
 
-from atlas import shapes
 from atlas.errors import NotDescribed, SpecError
-from atlas.graph import Graph, Operand, Step, Weight
-from atlas.library import Library
-from atlas.operations import OPERATIONS
-from atlas.run.frequencies import frequencies
-from atlas.run.kernels import BUILDERS, compile_step
-from atlas.run.moment import Cache, Moment
+from atlas.execution.frequencies import frequencies
+from atlas.execution.kernels import BUILDERS, compile_step
+from atlas.execution.moment import Cache, Moment
+from atlas.grammar import shapes
+from atlas.graph.graph import Graph, Operand, Step, Weight
+from atlas.graph.operations import OPERATIONS
+from atlas.spec.library import Library
 
 DIMS = {"dim": 7, "ffn_dim": 11, "vocab_size": 13, "n_heads": 12, "n_kv_heads": 3, "group": 4}
 DIMS |= {"head_dim": 10, "pair": 5, "two": 2, "n_experts": 12, "n_experts_per_token": 3}

@@ -22,14 +22,14 @@ from safetensors.torch import save_file
 
 from atlas.analyse.trace import Pass
 from atlas.errors import RunError, SpecError
-from atlas.graph import Graph
-from atlas.library import Library, builtin_folder
-from atlas.run import kernels
-from atlas.run.devices import FLOATS
-from atlas.run.moment import Cache
-from atlas.run.observe import Observer
-from atlas.run.random_weights import RandomWeights
-from atlas.run.walk import Runner
+from atlas.execution import kernels
+from atlas.execution.devices import FLOATS
+from atlas.execution.moment import Cache
+from atlas.execution.observe import Observer
+from atlas.execution.random_weights import RandomWeights
+from atlas.execution.walk import Runner
+from atlas.graph.graph import Graph
+from atlas.spec.library import Library, builtin_folder
 
 BATCH, POSITIONS, PAST = 6, 7, 4
 ARCHITECTURES = sorted(Library().paths("architectures"))

@@ -18,14 +18,14 @@ torch = pytest.importorskip(
 
 from safetensors.torch import load_file
 
-from atlas.bind import bind
-from atlas.library import Library
-from atlas.resolve import from_path
-from atlas.run.checkpoint import Checkpoint
-from atlas.run.moment import Cache
-from atlas.run.options import Options
-from atlas.run.session import run
-from atlas.run.walk import Runner
+from atlas.execution.checkpoint import Checkpoint
+from atlas.execution.moment import Cache
+from atlas.execution.options import Options
+from atlas.execution.session import run
+from atlas.execution.walk import Runner
+from atlas.graph.binding import bind
+from atlas.resolution.resolve import from_path
+from atlas.spec.library import Library
 
 CPU = torch.device("cpu")
 LENGTH = 97  # beyond the original context of the scaled case below, in which every kind of plane occurs

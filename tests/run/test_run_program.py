@@ -12,12 +12,12 @@ torch = pytest.importorskip(
 )
 
 from atlas.errors import RunError, SpecError
-from atlas.graph import Graph
-from atlas.library import Library, builtin_folder
-from atlas.run import kernels
-from atlas.run.program import compile_block
-from atlas.run.random_weights import RandomWeights
-from atlas.run.walk import Runner
+from atlas.execution import kernels
+from atlas.execution.program import compile_block
+from atlas.execution.random_weights import RandomWeights
+from atlas.execution.walk import Runner
+from atlas.graph.graph import Graph
+from atlas.spec.library import Library, builtin_folder
 
 CPU = torch.device("cpu")
 TOKENS = torch.tensor([[5, 0, 66, 33, 8, 8, 41]])

@@ -17,8 +17,8 @@ tokenizers = pytest.importorskip(
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from atlas.errors import AtlasError, CheckpointError, UsageError
-from atlas.run.options import Options
-from atlas.run.prompt import BYTES, Prompt, Reader
+from atlas.execution.options import Options
+from atlas.execution.prompt import BYTES, Prompt, Reader
 
 VOCAB = 300
 

@@ -18,16 +18,16 @@ torch = pytest.importorskip(
     "torch", reason="`atlas run` needs the extra: pip install 'open-model-atlas[run]'"
 )
 
-from atlas.bind import bind
 from atlas.errors import NotDescribed, RunError, UsageError
-from atlas.graph import Graph
-from atlas.library import Library
-from atlas.model import Gap
-from atlas.resolve import from_path
-from atlas.run import sample, session
-from atlas.run.options import Options
-from atlas.run.result import NextToken, Result
-from atlas.run.session import run
+from atlas.execution import sample, session
+from atlas.execution.options import Options
+from atlas.execution.result import NextToken, Result
+from atlas.execution.session import run
+from atlas.graph.binding import bind
+from atlas.graph.graph import Graph
+from atlas.resolution.model import Gap
+from atlas.resolution.resolve import from_path
+from atlas.spec.library import Library
 
 IDS = (5, 0, 67, 33, 8)
 
@@ -251,7 +251,7 @@ def test_without_the_extra_the_command_that_installs_it_is_said() -> None:
     done = python(
         "import sys; sys.modules['torch'] = None\n"
         "from atlas.errors import MissingExtra\n"
-        "from atlas.run import require_extra\n"
+        "from atlas.execution import require_extra\n"
         "try: require_extra()\n"
         "except MissingExtra as error: print(error.message, error.hint, sep='\\n')\n"
     )
@@ -262,8 +262,8 @@ def test_without_the_extra_the_command_that_installs_it_is_said() -> None:
 
 def test_asking_and_answering_need_no_torch() -> None:
     done = python(
-        "import sys, atlas.run, atlas.run.options, atlas.run.result\n"
-        "atlas.run.require_extra()\n"
+        "import sys, atlas.execution, atlas.execution.options, atlas.execution.result\n"
+        "atlas.execution.require_extra()\n"
         "print(sorted({'torch', 'numpy', 'tokenizers', 'transformers'} & sys.modules.keys()))"
     )
     assert done.stdout.strip() == "[]", done.stderr
@@ -277,11 +277,11 @@ def eight_billion() -> dict[str, Any]:
     """`atlas run --prompt "The capital of France is"` in a process of its own, and the most memory it had resident."""
     code = (
         "import json, dataclasses\n"
-        "from atlas.bind import bind\n"
-        "from atlas.library import Library\n"
-        "from atlas.resolve import resolve\n"
-        "from atlas.run.options import Options\n"
-        "from atlas.run.session import run\n"
+        "from atlas.graph.binding import bind\n"
+        "from atlas.spec.library import Library\n"
+        "from atlas.resolution.resolve import resolve\n"
+        "from atlas.execution.options import Options\n"
+        "from atlas.execution.session import run\n"
         "library = Library()\n"
         "graph = bind(resolve('llama3.1-8b', library), library)\n"
         "print(json.dumps(dataclasses.asdict(run(graph, Options(prompt='The capital of France is')))))\n"

@@ -20,13 +20,13 @@ torch = pytest.importorskip(
 pytest.importorskip("tokenizers")
 
 from atlas.errors import AtlasError, CheckpointError, ConfigError, RunError
-from atlas.library import Library
-from atlas.run import limits, mapped, special_tokens, tokenizer, tokenizer_process
-from atlas.run.files import Piece, stored
-from atlas.run.interrupt import Check, StoppedError, interruptible
-from atlas.run.options import Options
-from atlas.run.prompt import Prompt, Reader
-from atlas.run.reading import Rows
+from atlas.execution import limits, mapped, special_tokens, tokenizer, tokenizer_process
+from atlas.execution.files import Piece, stored
+from atlas.execution.interrupt import Check, StoppedError, interruptible
+from atlas.execution.options import Options
+from atlas.execution.prompt import Prompt, Reader
+from atlas.execution.reading import Rows
+from atlas.spec.library import Library
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and FIFOs are POSIX")
 

@@ -17,17 +17,17 @@ torch = pytest.importorskip(
 
 from safetensors.torch import save_file
 
-from atlas.bind import bind
 from atlas.errors import AtlasError, CheckpointError
-from atlas.graph import Block, Graph
-from atlas.library import Library, builtin_folder
-from atlas.resolve import from_path
-from atlas.run import held
-from atlas.run.checkpoint import Checkpoint
-from atlas.run.held import Held
-from atlas.run.moment import Cache
-from atlas.run.random_weights import DRAWN, RandomWeights
-from atlas.run.walk import Runner, Weights
+from atlas.execution import held
+from atlas.execution.checkpoint import Checkpoint
+from atlas.execution.held import Held
+from atlas.execution.moment import Cache
+from atlas.execution.random_weights import DRAWN, RandomWeights
+from atlas.execution.walk import Runner, Weights
+from atlas.graph.binding import bind
+from atlas.graph.graph import Block, Graph
+from atlas.resolution.resolve import from_path
+from atlas.spec.library import Library, builtin_folder
 
 CPU = torch.device("cpu")
 TOKENS = torch.tensor([[5, 0, 67, 33, 8, 8, 41]])

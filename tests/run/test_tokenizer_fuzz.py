@@ -26,9 +26,9 @@ tokenizers = pytest.importorskip(
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from atlas.errors import AtlasError
-from atlas.run import tokenizer_process
-from atlas.run.options import Options
-from atlas.run.prompt import Reader
+from atlas.execution import tokenizer_process
+from atlas.execution.options import Options
+from atlas.execution.prompt import Reader
 
 EXAMPLES = int(os.environ.get("ATLAS_FUZZ_EXAMPLES", "25"))
 SEED = None if "ATLAS_FUZZ_EXAMPLES" in os.environ else 0

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from atlas.checkpoint import local
-from atlas.library import Library
-from atlas.verify import Verification, verify
+from atlas.spec.library import Library
+from atlas.verification import Verification, verify
 
 Check = Callable[..., Verification]
 

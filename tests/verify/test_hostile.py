@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from atlas.checkpoint import index, local
 from atlas.checkpoint.findings import LONGEST_MESSAGE
 from atlas.errors import AtlasError, CheckpointError
-from atlas.library import Library
 from atlas.report import console
 from atlas.report.plain import dumps
-from atlas.verify import Verification, verify
+from atlas.spec.library import Library
+from atlas.verification import Verification, verify
 from tests.checkpoint.test_header_fuzz import CHOICES, EXAMPLES, Choices, fuzz
 from tests.deep.files import ones, write
 from tests.verify.checkpoints import CONFIG, T, dump, hub, save

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from atlas.errors import UsageError, clipped
 from atlas.report.plain import dumps
-from atlas.verify import receipt
+from atlas.verification import receipt
 from tests.mutations import CHOICES, examples, mutated_bytes, mutated_tree
 from tests.verify.checkpoints import CONFIG, hub, save
 from tests.verify.conftest import Check

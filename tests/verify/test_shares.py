@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from atlas.bind import bind
 from atlas.checkpoint.findings import Finding
 from atlas.checkpoint.header import read_header
-from atlas.importers import config
-from atlas.library import Library
-from atlas.verify.declared import declared
-from atlas.verify.joined import join
+from atlas.graph.binding import bind
+from atlas.resolution import config
+from atlas.spec.library import Library
+from atlas.verification.declared import declared
+from atlas.verification.joined import join
 from tests.verify.checkpoints import PARAMS, T, Tensors, meta, save, share
 from tests.verify.conftest import Check
 

@@ -1,0 +1,150 @@
+"""Cites resolved: a claim, every place that bears it out, and how directly for a given family.
+
+    direct        that very model's code or catalogue says it
+    contextual    a predecessor, a sibling, or a published copy says the same
+    operation     a dependency shows how an operation stores or applies its weights
+
+The relation is worked out from what a source describes, so one claim is direct for one family and contextual for the next.
+Nothing is read here but the description; `atlas.evidence.sources` reads the sources themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from atlas import spec
+from atlas.errors import SpecError
+from atlas.spec.library import Library
+
+RELATIONS = ("direct", "contextual", "operation")
+
+Lines = tuple[tuple[int, int], ...]
+
+_NUMBER = r"[0-9]{1,9}"
+_SPAN = rf"{_NUMBER}(?:-{_NUMBER})?"
+_PLACE = re.compile(rf"(\S+)(?: ({_SPAN}(?:,{_SPAN})*) sha256:([0-9a-f]{{64}}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a claim stands.
+
+    Attributes:
+        lines: ranges of the file, both ends included; empty for a published configuration, which is cited by values.
+        sha256: of those lines in order, each ended by one newline.
+    """
+
+    source: str
+    lines: Lines = ()
+    sha256: str = ""
+
+
+def place(text: str) -> Place:
+    """`llama3 266-269,298-302 sha256:…` -> source, lines and hash; a source alone has neither.
+
+    Raises:
+        SpecError: not of that form, or lines that run backwards.
+    """
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        raise SpecError(
+            f"place {text[:120]!r}: expected a source, its lines and their hash, such as 'llama3 35-46 sha256:…'"
+        )
+    if found[2] is None:
+        return Place(found[1])
+    ends = [span.partition("-") for span in found[2].split(",")]
+    lines = tuple((int(first), int(last or first)) for first, _, last in ends)
+    if any(not 1 <= first <= last for first, last in lines):
+        raise SpecError(f"place {text[:120]!r}: {found[2][:80]} are no lines")
+    return Place(found[1], lines, found[3])
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One place that bears out one claim.
+
+    Attributes:
+        id: of the cite; several places of one cite share it.
+        lines: ranges of the file, both ends included; empty for a published configuration, which is cited by values.
+        sha256: of those lines in order, each ended by one newline.
+    """
+
+    id: str
+    relation: str
+    claim: str
+    source: str
+    title: str
+    repo: str
+    revision: str
+    path: str
+    lines: Lines
+    sha256: str
+
+    @property
+    def where(self) -> str:
+        """File and lines, as a page cites them: `model.py 266–269, 298–302`."""
+        spans = ", ".join(f"{a}–{b}" if a != b else str(a) for a, b in self.lines)
+        return f"{self.path.rpartition('/')[2]} {spans}".rstrip()
+
+
+def evidence(cites: Iterable[str], library: Library, family: str = "") -> list[Evidence]:
+    """Every place behind these cites, the most direct first, in the cites' order within a relation.
+
+    Raises:
+        SpecError: a cite or its source is not in the bibliography.
+    """
+    found: list[Evidence] = []
+    for name in dict.fromkeys(cites):
+        cite = _cite(name, library, family)
+        for where in map(place, cite.at):
+            source = library.source(where.source, f"cite {name}")
+            found.append(
+                Evidence(
+                    id=name,
+                    relation=relation(source, family),
+                    claim=cite.claim,
+                    source=where.source,
+                    title=source.title,
+                    repo=source.repo,
+                    revision=source.revision,
+                    path=source.path,
+                    lines=where.lines,
+                    sha256=where.sha256,
+                )
+            )
+    return sorted(found, key=lambda item: RELATIONS.index(item.relation))
+
+
+def relation(source: spec.Source, family: str) -> str:
+    """How directly a source bears out a claim about that family."""
+    if source.role == "dependency":
+        return "operation"
+    return "direct" if family in source.describes else "contextual"
+
+
+def _cite(name: str, library: Library, family: str) -> spec.Cite:
+    kind, _, row = name.partition("/")
+    if kind == "catalogue" and row:
+        return catalogue_cite(library.catalogue(family), row)
+    return library.cite(name)
+
+
+def catalogue_cite(catalogue: spec.Catalogue, name: str) -> spec.Cite:
+    """The cite of an entry of Meta's catalogue, or of a name its entries take values from."""
+    for entry in catalogue.entries:
+        if entry.descriptor == name:
+            claim = f"Meta's catalogue entry {name} states its dimensions and settings."
+            return _one_place(claim, catalogue.source, entry.lines, entry.sha256)
+    if name in catalogue.names:
+        named = catalogue.names[name]
+        return _one_place(
+            f"Entries of the catalogue take values from {name}.", catalogue.source, named.lines, named.sha256
+        )
+    raise SpecError(f"the catalogue has neither an entry nor a name {name!r}")
+
+
+def _one_place(claim: str, source: str, lines: list[list[int]], sha256: str) -> spec.Cite:
+    spans = ",".join(f"{first}-{last}" for first, last in lines)
+    return spec.Cite(claim=claim, at=[f"{source} {spans} sha256:{sha256}"])

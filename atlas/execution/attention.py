@@ -1,0 +1,88 @@
+"""Attention in one call, where a description says exactly that: contract · scale · mask · softmax · cast · contract.
+
+torch's `scaled_dot_product_attention` never holds the scores of all positions at once and takes whichever kernel serves
+best. The description stays as it is; steps that do not match, to the letter and in their axes, run as they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+
+import torch.nn.functional as F  # noqa: N812  torch's own documentation calls it F
+from torch import Tensor
+
+from atlas.execution.moment import Kernel, Moment
+from atlas.graph.graph import Graph, Step
+
+NAME = "scaled_dot_product_attention"
+
+_SEQUENCE = ("contract", "scale", "mask", "softmax", "cast", "contract")
+_DTYPES = ("A", "A", "A", "F32", "A", "A")
+
+
+def grouped(steps: Sequence[Step], graph: Graph, kept: Collection[str]) -> list[tuple[Step, ...]]:
+    """The steps in order: those that one call can do together, and every other alone.
+
+    Args:
+        kept: symbols that are read after these steps.
+    """
+    groups: list[tuple[Step, ...]] = []
+    at = 0
+    while at < len(steps):
+        run = tuple(steps[at : at + len(_SEQUENCE)])
+        later = {operand.name for step in steps[at + len(run) :] for operand in step.of} | set(kept)
+        if not _is_attention(run, graph) or any(step.sets in later for step in run[:-1]):
+            run = run[:1]
+        groups.append(run)
+        at += len(run)
+    return groups
+
+
+def _is_attention(run: tuple[Step, ...], graph: Graph) -> bool:
+    """Whether these steps are what the one call computes: operations, dtypes, who reads whom, and axes."""
+    if tuple(s.op for s in run) != _SEQUENCE or tuple(s.dtype for s in run) != _DTYPES:
+        return False
+    scores, weights, mixed = run[0], run[3], run[5]
+    chain = all(step.of[0].name == before.sets for before, step in pairwise(run))
+    if not chain or any(step.weights for step in run):
+        return False
+    query, key, value = scores.of[0].shape, scores.of[1].shape, mixed.of[1].shape
+    if not len(query) == len(key) == len(value) == 4:
+        return False
+    batch, positions, heads, width = query
+    _, keys, kv_heads, _ = key
+    # The heads that share a key lie together, as the call has it.
+    shared = heads == kv_heads or graph.products.get(heads[0], ())[:1] == kv_heads
+    return (
+        shared
+        and isinstance(run[1].by, int | float)
+        and (positions, keys) == (("positions",), ("keys",))
+        and weights.over == "keys"
+        and key == (batch, keys, kv_heads, width)
+        and value[:3] == key[:3]
+        and all(step.shape == (batch, heads, positions, keys) for step in run[:-1])
+        and mixed.shape == (batch, positions, heads, value[3])
+    )
+
+
+def attention(run: tuple[Step, ...]) -> Kernel:
+    """The kernel of those six steps; its operands are the queries, the keys and the values."""
+    scale = run[1].by
+    assert isinstance(scale, int | float)
+
+    def attend(moment: Moment, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        # From batch, positions, heads, width to batch, heads, positions, width; and back.
+        q, k, v = (x.transpose(1, 2) for x in (query, keys, values))
+        mixed = F.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=~moment.hidden if moment.past and moment.positions > 1 else None,
+            is_causal=not moment.past and moment.positions > 1,
+            scale=scale,
+            enable_gqa=q.shape[1] != k.shape[1],
+        )
+        return mixed.transpose(1, 2)
+
+    return attend

@@ -1,0 +1,129 @@
+"""The graph's top level bound in execution order: nodes, stacks of blocks, and the weights that are tied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from atlas.errors import ConfigError
+from atlas.grammar import shapes
+from atlas.grammar.shapes import Shape
+from atlas.graph.binding.binding import Binding, known_dtypes
+from atlas.graph.binding.layers import layers
+from atlas.graph.binding.nodes import Nodes
+from atlas.graph.binding.sizes import needed
+from atlas.graph.graph import Block, Graph, Stack
+
+MOST_LAYERS = 1_024
+"""More than any model has; a larger number is a slip, and listing its layers would take for ever."""
+
+
+class Parts:
+    """Binds the parts one after the other: each may be of what those before it make.
+
+    Args:
+        dims: the size of every axis that has one (from `atlas.graph.binding.sizes`).
+    """
+
+    def __init__(self, binding: Binding, dims: Mapping[str, int]) -> None:
+        self.binding = binding
+        self.architecture = binding.architecture
+        self.dims = dims
+        self.nodes = Nodes(binding, dims)
+        self.places: dict[str, tuple[str, int]] = {}
+
+    def graph(self) -> Graph:
+        """All of them, once every name and shape has been checked.
+
+        Raises:
+            ConfigError: a dimension is missing, or there are too many layers.
+            SpecError: the description contradicts itself, the vocabulary or a component.
+        """
+        known = {name: shapes.parse(entry.shape) for name, entry in self.architecture.inputs.items()}
+        for name, entry in self.architecture.inputs.items():
+            self.binding.known_axes(shapes.atoms(known[name]), f"inputs.{name}")
+            known_dtypes(f"architecture {self.architecture.id}: inputs.{name}", entry.dtype)
+        parts: list[Block | Stack] = []
+        for i, part in enumerate(self.architecture.graph):
+            if part.node is not None and part.stack is part.of is None:
+                self._place(part.node.id, "graph", i)
+                if part.node.id in self.architecture.blocks:
+                    raise self.binding.fault(
+                        part.node.id, "is the name of a block as well; rename one of them"
+                    )
+                node = self.nodes.bind(part.node, known, {})
+                parts.append(Block(part.node.id, (node,)))
+            elif part.node is None and part.stack is not None and part.of is not None:
+                self._place(part.stack, "graph", i)
+                stack = self._stack(part.stack, part.of, known)
+                known[part.stack] = stack.shape
+                parts.append(stack)
+            else:
+                raise self.binding.fault("graph", "each part is a node, or a stack `of` something")
+        self._ties()
+        return Graph(
+            model=self.binding.model,
+            architecture=self.architecture,
+            axes=self.binding.library.axes,
+            dims=self.dims,
+            inputs=self.architecture.inputs,
+            parts=tuple(parts),
+        )
+
+    def _place(self, node: str, where: str, slot: int) -> None:
+        """Blocks that stand for each other may share a node; anywhere else one name is one node."""
+        if self.places.setdefault(node, (where, slot)) != (where, slot):
+            raise self.binding.fault(node, "stands in two places of the graph; rename one of them")
+
+    def _stack(self, name: str, of: str, known: Mapping[str, Shape]) -> Stack:
+        fault = self.binding.fault
+        if name not in self.architecture.stacks:
+            raise fault("graph", f"no stack is called {name!r}")
+        stack = self.architecture.stacks[name]
+        if of not in known:
+            raise fault(name, f"is of {of!r}, which nothing before it makes")
+        axis = self.binding.library.axes.get(stack.over)
+        if axis is None or axis.index is None:
+            raise fault(name, f"over {stack.over!r}: expected an axis with an `index` in axes.toml")
+        count = needed(stack.over, self.dims, self.binding)
+        if count > MOST_LAYERS:
+            raise ConfigError(
+                f"{self.binding.model.id}: {stack.over} is {count:,}; at most {MOST_LAYERS:,} can be described"
+            )
+        self.binding.known_renames(stack.axes, name)
+        shape = known[of]
+        slots = []
+        for place, choices in enumerate(stack.layers):
+            slot = []
+            chosen = layers(choices, count, name, self.binding, self.dims)
+            for choice, numbers in zip(choices, chosen, strict=True):
+                if choice.block not in self.architecture.blocks:
+                    raise fault(name, f"no block is called {choice.block!r}")
+                block = self.architecture.blocks[choice.block]
+                ids = [node.id for node in block]
+                if twice := [node for node in ids if ids.count(node) > 1]:
+                    raise fault(choice.block, f"two of its nodes are called {twice[0]!r}")
+                for node in ids:
+                    self._place(node, name, place)
+                scope = {**known, "x": shape}
+                nodes = tuple(self.nodes.bind(node, scope, stack.axes) for node in block)
+                if nodes[-1].shape != shape:
+                    raise fault(
+                        choice.block,
+                        f"hands on ({shapes.render(nodes[-1].shape)}), but receives ({shapes.render(shape)})",
+                    )
+                slot.append(Block(choice.block, nodes, name, numbers))
+            slots.append(tuple(slot))
+        return Stack(name, axis.index, count, of, tuple(slots), shape)
+
+    def _ties(self) -> None:
+        weights, ties = self.nodes.weights, self.architecture.ties
+        for pair in ties.items():
+            if unknown := [name for name in pair if name not in weights]:
+                raise self.binding.fault("ties", f"{', '.join(unknown)}: no component declares it")
+            if pair[1] in ties:
+                raise self.binding.fault("ties", f"{pair[0]} is tied to {pair[1]}, which is itself tied")
+            one, other = (weights[name] for name in pair)
+            sizes = [[shapes.size(group, self.dims) for group in weight.shape] for weight in (one, other)]
+            if sizes[0] != sizes[1]:
+                both = f"({shapes.render(one.shape)}) and ({shapes.render(other.shape)})"
+                raise self.binding.fault("ties", f"{one.id} and {other.id} differ in shape, {both}")

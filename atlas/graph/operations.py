@@ -1,0 +1,118 @@
+"""The operations a step may be, and what each demands of its operands' axes.
+
+An operation knows no model. Whether the declared result can come from the declared operands is decided here, from
+axes alone, when a description is bound; what it computes is `atlas.execution`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+Axes = list[str]
+
+
+def _same(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    if operands[0] != result:
+        return f"its result has the axes of its operand, ({' '.join(operands[0])})"
+    if over is not None and over not in result:
+        return f"it runs over {over}, which its operand does not have"
+    return None
+
+
+def _spread(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    for operand in operands:
+        if strange := [axis for axis in operand if axis not in result]:
+            return f"an operand has {', '.join(strange)}, which the result lacks"
+    if missing := [axis for axis in result if not any(axis in operand for operand in operands)]:
+        return f"no operand has {', '.join(missing)}"
+    return None
+
+
+def _contract(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    left, right = operands
+    if missing := [axis for axis in result if axis not in left and axis not in right]:
+        return f"no operand has {', '.join(missing)}"
+    if alone := [
+        axis for axis in (*left, *right) if axis not in result and not (axis in left and axis in right)
+    ]:
+        return f"{', '.join(alone)} is in one operand only and not in the result"
+    if all(axis in result for axis in left):
+        return "nothing is summed over"
+    return None
+
+
+def _take(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    indices, table = operands
+    return None if result == indices + table[1:] else f"its result is ({' '.join(indices + table[1:])})"
+
+
+def _sum(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    rest = [axis for axis in operands[0] if axis != over]
+    if len(rest) == len(operands[0]):
+        return f"it sums over {over}, which its operand does not have"
+    return None if result == rest else f"its result is ({' '.join(rest)})"
+
+
+def _top_k(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    if over not in operands[0]:
+        return f"it chooses along {over}, which its operand does not have"
+    kept = [axis for axis in operands[0] if axis != over]
+    return None if result[:-1] == kept else f"its result is ({' '.join(kept)}) and one more axis"
+
+
+def _cache(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    longer = ["keys" if axis == "positions" else axis for axis in operands[0]]
+    return None if result == longer and "keys" in longer else f"its result is ({' '.join(longer)}), on keys"
+
+
+def _rename(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    if len(operands[0]) != len(result):
+        return f"its operand has the axes ({' '.join(operands[0])})"
+    if operands[0] == result:
+        return "no axis has another name"
+    return None
+
+
+Check = Callable[[Sequence[Axes], Axes, str | None], str | None]
+
+# name -> number of operands, and the check of axes
+OPERATIONS: dict[str, tuple[int, Check]] = {
+    "contract": (2, _contract),
+    "take": (2, _take),
+    "add": (2, _spread),
+    "mul": (2, _spread),
+    "scale": (1, _same),
+    "cast": (1, _same),
+    "activate": (1, _same),
+    "sigmoid": (1, _same),
+    "tanh": (1, _same),
+    "rms": (1, _same),
+    "rotate": (1, _same),
+    "mask": (1, _same),
+    "softmax": (1, _same),
+    "sum": (1, _sum),
+    "top_k": (1, _top_k),
+    "pick": (1, _same),
+    "cache": (1, _cache),
+    "rename": (1, _rename),
+}
+
+NEEDS_OVER = {"rms", "rotate", "softmax", "sum", "top_k"}
+
+
+def fault(op: str, operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    """What is wrong with a step, as the end of a sentence; None where nothing is.
+
+    Args:
+        operands: the axes of each operand, products taken apart where another operand names a part.
+        result: the declared result's, taken apart likewise.
+    """
+    if op not in OPERATIONS:
+        return f"no operation is called {op!r}; there are {', '.join(OPERATIONS)}"
+    arity, check = OPERATIONS[op]
+    if len(operands) != arity:
+        return f"{op} takes {arity} operand{'s' * (arity > 1)}, given {len(operands)}"
+    if op in NEEDS_OVER and over is None:
+        return f"{op} needs the axis it runs over (`over`)"
+    problem = check(operands, result, over)
+    return f"{op} cannot give ({' '.join(result)}): {problem}" if problem else None

@@ -1,1 +1,0 @@
-"""What others wrote about their models, read into the atlas: configs, and Meta's catalogue."""

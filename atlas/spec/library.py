@@ -1,0 +1,232 @@
+"""Loads the description files: lazily, one table at a time, and with errors that name the file.
+
+The files that come with the atlas are in `specs/`; further folders (`--specs DIR`) add to them or, where a file or a
+table has the same name, take their place. Nothing in them is ever executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from atlas import spec
+from atlas.errors import SpecError
+from atlas.spec.axis_products import check_products
+from atlas.spec.toml_files import is_there, toml_files
+from atlas.spec.toml_files import read_toml as read_toml
+
+T = TypeVar("T", bound=spec.Spec)
+
+PARTS = ("axes.toml", "bibliography", "components", "architectures", "catalogue", "models")
+"""What a folder of description files holds, or some of it."""
+
+MOST_BYTES = 8 * 2**20
+"""Of all description files that one command reads; the atlas's own have 101,086."""
+
+MOST_FAULTS = 20
+"""Told of one table; a table of ten thousand wrong keys is told as well by these."""
+
+MOST_ALIKE = 8
+"""Tables of a configuration's keys that are each like the next."""
+
+
+def builtin_folder() -> Path:
+    """Where the atlas's own specs lie: inside the installed package, or beside it in a working tree."""
+    inside = Path(__file__).parents[1] / "specs"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "specs"
+
+
+def validate(kind: type[T], table: object, where: str) -> T:
+    """A table as its class.
+
+    Raises:
+        SpecError: one sentence for every field that is wrong, each with its address in the file.
+    """
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, fault['loc'])) or 'the table'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
+            + (f", found {repr(fault['input'])[:60]}" if fault["type"] != "missing" else "")
+            for fault in error.errors(include_url=False, include_context=False)[:MOST_FAULTS]
+        ]
+        if error.error_count() > MOST_FAULTS:
+            faults.append(f"and {error.error_count() - MOST_FAULTS:,} more")
+        raise SpecError(f"{where}: " + "; ".join(faults)) from None
+
+
+class Library:
+    """All descriptions: the atlas's own, and those of further folders over them."""
+
+    def __init__(self, *overlays: Path) -> None:
+        self.folders = (builtin_folder(), *overlays)
+        self._loaded: dict[tuple[str, str], spec.Spec] = {}
+        self._paths: dict[str, dict[str, Path]] = {}
+        self._bytes = 0
+        self.bound: dict[str, Any] = {}
+        """Catalogued model's id -> its graph, kept by `atlas.graph.binding`: many checkpoints are held against one."""
+
+    # ---- the vocabulary: one file in each folder, their tables together
+
+    @cached_property
+    def axes(self) -> Mapping[str, spec.Axis]:
+        found: dict[str, spec.Axis] = {}
+        for folder in self.folders:
+            path = folder / "axes.toml"
+            if is_there(path):
+                found |= {
+                    name: validate(spec.Axis, table, f"{path}: {name}")
+                    for name, table in self._read(path).items()
+                }
+        return found
+
+    @cached_property
+    def parts(self) -> Mapping[str, tuple[str, ...]]:
+        """For each axis that is a product, the axes it is made of.
+
+        Raises:
+            SpecError: an axis is made of one that is not known, or of itself, or of more than any shape has.
+        """
+        found = {name: tuple(axis.parts.split()) for name, axis in self.axes.items() if axis.parts}
+        check_products(found, self.axes)
+        return found
+
+    # ---- the bibliography: its files are read one after the other until one has what is asked for
+
+    def _bibliographies(self) -> Iterator[spec.Bibliography]:
+        for name in self.paths("bibliography"):
+            yield self._load(spec.Bibliography, "bibliography", name)
+
+    def source(self, name: str, where: str) -> spec.Source:
+        """A source by its id; `where` is who asks.
+
+        Raises:
+            SpecError: there is none of that id.
+        """
+        for file in self._bibliographies():
+            if name in file.sources:
+                return file.sources[name]
+        raise SpecError(f"{where}: no source is called {name!r} in the bibliography")
+
+    def cite(self, name: str) -> spec.Cite:
+        """A cite by its id.
+
+        Raises:
+            SpecError: there is none of that id.
+        """
+        for file in self._bibliographies():
+            if name in file.cites:
+                return file.cites[name]
+        raise SpecError(f"no cite is called {name!r} in the bibliography")
+
+    @property
+    def sources(self) -> Mapping[str, spec.Source]:
+        """All of them."""
+        return {name: source for file in self._bibliographies() for name, source in file.sources.items()}
+
+    @property
+    def cites(self) -> Mapping[str, spec.Cite]:
+        """All of them."""
+        return {name: cite for file in self._bibliographies() for name, cite in file.cites.items()}
+
+    # ---- one file for each thing
+
+    def paths(self, kind: str) -> dict[str, Path]:
+        """File stem -> path of everything in that folder; later folders take the place of earlier ones.
+
+        Raises:
+            SpecError: a folder cannot be read, or holds more files than a description has.
+        """
+        if kind not in self._paths:
+            self._paths[kind] = {
+                path.stem: path
+                for folder in self.folders
+                for path in toml_files(folder / kind)
+                if is_there(path)
+            }
+        return self._paths[kind]
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        tables = read_toml(path)
+        self._bytes += path.stat().st_size
+        if self._bytes > MOST_BYTES:
+            raise SpecError(f"{path}: with this file the descriptions have more than {MOST_BYTES:,} bytes")
+        return tables
+
+    def _load(self, kind: type[T], folder: str, name: str) -> T:
+        if (folder, name) not in self._loaded:
+            path = self.paths(folder).get(name)
+            if path is None:
+                raise SpecError(
+                    f"{folder}/{name[:100]}.toml: no such description",
+                    hint=f"there are {', '.join(list(self.paths(folder))[:50])}",
+                )
+            described = validate(kind, self._read(path), str(path))
+            own = getattr(described, "id", name)
+            if own != name:  # others find it by the file's name
+                raise SpecError(f"{path}: id is {own!r}, expected the file's name, {name!r}")
+            self._loaded[folder, name] = described
+        found = self._loaded[folder, name]
+        assert isinstance(found, kind)
+        return found
+
+    def component(self, name: str) -> spec.Component:
+        return self._load(spec.Component, "components", name)
+
+    def architecture(self, name: str) -> spec.Architecture:
+        return self._load(spec.Architecture, "architectures", name)
+
+    def config(self, architecture: spec.Architecture, name: str) -> spec.Config:
+        """What the keys of that configuration file mean, with those of the table it is `like`.
+
+        A key that a table classes anew is no longer what the other table says of it.
+
+        Raises:
+            SpecError: a table is like one that is not there, or like itself.
+        """
+        return self._merged(architecture, name, ())
+
+    def _merged(self, architecture: spec.Architecture, name: str, inside: tuple[str, ...]) -> spec.Config:
+        where = f"architecture {architecture.id}: configs.{inside[-1] if inside else name}"
+        if name not in architecture.configs:
+            raise SpecError(f"{where}: like = {name!r}, which is no table of it")
+        if name in inside:
+            raise SpecError(f"{where}: {' is like '.join((*inside, name))}")
+        if len(inside) > MOST_ALIKE:
+            raise SpecError(f"{where}: more than {MOST_ALIKE} tables are like one another")
+        own = architecture.configs[name]
+        if own.like is None:
+            return own
+        base = self._merged(architecture, own.like, (*inside, name))
+        said_here = {*own.used, *own.only, *own.computes, *own.agrees, *own.ignored}
+
+        def merged(field: str) -> dict[str, Any]:
+            rest = {key: value for key, value in getattr(base, field).items() if key not in said_here}
+            own_rules: dict[str, Any] = getattr(own, field)
+            return rest | own_rules
+
+        return own.model_copy(
+            update={
+                field: merged(field) for field in ("used", "absent", "defaults", "only", "computes", "agrees")
+            }
+            | {"ignored": [key for key in base.ignored if key not in said_here] + own.ignored}
+        )
+
+    # ---- the catalogue
+
+    def family(self, name: str) -> spec.Family:
+        return self._load(spec.Family, "models", name)
+
+    def catalogue(self, family: str) -> spec.Catalogue:
+        return self._load(spec.Catalogue, "catalogue", family)
+
+    def families(self, likely: str = "") -> Iterator[spec.Family]:
+        """Every family; those whose id begins the text come first, the longest id before shorter ones."""
+        names = sorted(
+            self.paths("models"), key=lambda name: (-len(name) if likely.startswith(name) else 0, name)
+        )
+        return map(self.family, names)
