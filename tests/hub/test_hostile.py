@@ -128,6 +128,21 @@ def test_names_that_not_every_system_takes_are_left_out(raw: RawHub, name: str) 
 # ---------------------------------------------------------------- the terminal
 
 
+def test_a_content_range_that_repeats_the_token(raw: RawHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    inner = honest(ONE)
+
+    def answer(path: str, headers: Mapping[str, str]) -> list[bytes]:
+        if "range" not in headers:
+            return inner(path, headers)
+        return [reply(206, b"", {"Content-Range": headers["authorization"]})]
+
+    raw.answer = answer
+    said = refused(lambda repo: list(open_repository(repo).examine(["model.safetensors"]))).message
+    assert "no range that can be read" in said
+    assert TOKEN not in said
+
+
 def test_nothing_of_a_server_is_printed(raw: RawHub, capfd: pytest.CaptureFixture[str]) -> None:
     stated = {
         "X-HF-Warning": f"topic; {ESCAPE}",
@@ -162,6 +177,18 @@ def test_the_log_of_huggingface_hub_stays_off_the_terminal(
     ready()
     logging.getLogger("huggingface_hub.utils._http").warning(ESCAPE)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("setting", ["HF_DEBUG=1", "HF_HUB_VERBOSITY=debug"])
+def test_the_log_of_huggingface_hub_stays_off_the_terminal_from_the_first_request(
+    raw: RawHub, tmp_path: Path, setting: str
+) -> None:
+    """The log is set up as huggingface_hub is imported: a process of its own, with the address of each request in it."""
+    raw.answer = honest(ONE)
+    name, _, value = setting.partition("=")
+    ran = run("verify", "--repo", "evil/repo", HF_ENDPOINT=raw.url, HF_HOME=str(tmp_path), **{name: value})
+    assert ran.err == ""
+    assert raw.asked
 
 
 def test_no_request_is_huggingface_hubs_own(raw: RawHub, monkeypatch: pytest.MonkeyPatch) -> None:
