@@ -24,6 +24,8 @@ from atlas.checkpoint.client import ready
 from atlas.checkpoint.download import download
 from atlas.checkpoint.remote import open_repository
 from atlas.errors import HubError
+from atlas.library import Library
+from atlas.verify import verify
 from tests.cli.conftest import run
 from tests.hub.checkpoints import CONFIG, ONE
 from tests.hub.raw_hub import COMMIT, RawHub, honest, listing, reply
@@ -320,6 +322,23 @@ def test_more_weight_files_than_are_asked_for(raw: RawHub) -> None:
     raw.answer = lambda path, headers: [reply(200, listing(names))]
     assert "20,000 weight files are listed" in refused(open_repository).message
     assert len(raw.asked) == 1
+
+
+@pytest.mark.parametrize("ask", ["verify", "download"])
+def test_more_weight_files_in_a_folder_than_are_asked_for(raw: RawHub, library: Library, ask: str) -> None:
+    """The listing's own are counted before; those in folders become weights only through the index."""
+    names = [f"s/{i}.safetensors" for i in range(10_001)]
+    index = json.dumps({"weight_map": {name: name for name in names}}).encode()
+    texts = {"config.json": CONFIG, "model.safetensors.index.json": index}
+    listed = listing({**dict.fromkeys(names, 100), **{name: len(text) for name, text in texts.items()}})
+
+    def answer(path: str, headers: Mapping[str, str]) -> list[bytes]:
+        return [reply(200, listed if path.startswith("/api/") else texts[path.rpartition("/")[2]])]
+
+    raw.answer = answer
+    asked = download if ask == "download" else lambda repo: verify(open_repository(repo), library)
+    assert "10,001 weight files are named by its index" in refused(asked).message
+    assert len(raw.asked) <= 3
 
 
 @pytest.mark.parametrize("size", [-1, 1.5, 1e400, True, None, 10**30, "1"])
