@@ -273,6 +273,7 @@ def test_the_probe_can_fail() -> None:
         ("trace llama3.1-405b:bf16-mp8 | head -n 1", 141, ""),
         ("--help | true", 141, ""),
         ("verify --help >/dev/full", 2, "the output cannot be written: No space left"),
+        ("verify --help 1</dev/null", 2, "the output cannot be written: Bad file descriptor"),
     ],
 )
 def test_streams_that_cannot_be_written_to_end_with_a_code_and_no_traceback(
