@@ -183,6 +183,8 @@ def test_diff_exits_1_only_when_asked() -> None:
 def test_color_only_where_it_is_forced() -> None:
     assert "\x1b[" in run("params", "llama3.1-8b", FORCE_COLOR="1").out
     assert "\x1b[3" not in run("params", "llama3.1-8b", FORCE_COLOR="1", NO_COLOR="1").out
+    for setting in ("GITHUB_ACTIONS", "PY_COLORS"):  # which Typer takes for a terminal
+        assert "\x1b" not in run("params", "--help", **{setting: "1"}).out
 
 
 def test_columns_are_respected() -> None:
