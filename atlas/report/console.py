@@ -46,8 +46,8 @@ class OutputError(AtlasError):
     code = "output"
 
 
-FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
-"""What the system says where there is no room for more output."""
+UNWRITABLE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EBADF, errno.EIO}
+"""What the system says of a stream that takes no more output: no room, open for reading only, a terminal that is gone."""
 
 
 def cannot_write(error: OSError) -> OutputError:

@@ -38,12 +38,17 @@ def escaped(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
-def styled(text: str) -> str:
-    """What rich made of text that was already printable: its styles stay, everything else is escaped."""
+def styled(text: str, *, seen: bool = True) -> str:
+    """What rich made of text that was already printable: its styles stay, everything else is escaped.
+
+    Args:
+        seen: whether anything obeys styles; else they are left out.
+    """
     if text.isprintable():
         return text
     return "".join(
-        part if i % 2 else printable(part, keep="\n\r\t") for i, part in enumerate(_STYLE.split(text))
+        (part if seen else "") if i % 2 else printable(part, keep="\n\r\t")
+        for i, part in enumerate(_STYLE.split(text))
     )
 
 
