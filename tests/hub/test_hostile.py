@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from atlas.library import Library
+from atlas.verify import verify
 from huggingface_hub import constants
 
 from atlas.checkpoint import bodies, hub, watch
@@ -24,8 +26,6 @@ from atlas.checkpoint.client import ready
 from atlas.checkpoint.download import download
 from atlas.checkpoint.remote import open_repository
 from atlas.errors import HubError
-from atlas.library import Library
-from atlas.verify import verify
 from tests.cli.conftest import run
 from tests.hub.checkpoints import CONFIG, ONE
 from tests.hub.raw_hub import COMMIT, RawHub, honest, listing, reply
