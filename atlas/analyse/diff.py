@@ -12,7 +12,7 @@ from atlas.graph.graph import Graph
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """A dimension or setting; None where a model has none of that name."""
+    """A dimension or setting; None if a model has none of that name."""
 
     name: str
     a: int | float | str | bool | None
@@ -56,7 +56,7 @@ class Diff:
 
 
 def diff(a: Graph, b: Graph) -> Diff:
-    """Only what differs is listed."""
+    """The differences between two models."""
     mine, other = _settings(a), _settings(b)
     dims = [
         Dim(name, mine.get(name), other.get(name))
@@ -70,7 +70,7 @@ def diff(a: Graph, b: Graph) -> Diff:
         if left.get(name) != right.get(name)
     ]
     shapes_a, shapes_b = _tensors(a), _tensors(b)
-    listed = TensorDiff(
+    named = TensorDiff(
         only_a=tuple(name for name in shapes_a if name not in shapes_b),
         only_b=tuple(name for name in shapes_b if name not in shapes_a),
         shape=tuple(
@@ -84,9 +84,9 @@ def diff(a: Graph, b: Graph) -> Diff:
         b=b.model.id,
         dims=tuple(dims),
         components=tuple(components),
-        tensors=listed,
+        tensors=named,
         totals={"a": parameters.total(a), "b": parameters.total(b)},
-        same_tensors=not (listed.only_a or listed.only_b or listed.shape),
+        same_tensors=not (named.only_a or named.only_b or named.shape),
     )
 
 

@@ -15,13 +15,13 @@ def register(app: typer.Typer) -> None:
 
 
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A model, as for every command.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit 1 where they differ.")] = False,
+    a: Annotated[str, typer.Argument(metavar="A", help="A model: catalogue id, Hub id or path.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The model to compare with.")],
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if they differ.")] = False,
     json: Json = False,
     specs: Specs = None,
 ) -> None:
-    """What differs between two models: dimensions, components, tensors, totals.
+    """Compare two models: dimensions, settings, components, tensors and totals. Weights are not compared.
 
     Example: atlas diff llama3-8b llama3.1-8b
     """

@@ -21,15 +21,15 @@ def models(
     json: Json = False,
     specs: Specs = None,
 ) -> None:
-    """The catalogue: every model, what it follows, and whether it is described.
+    """List the catalogue: every model, its family, and whether it is described.
 
     Example: atlas models --family llama3.2
     """
-    from atlas.pages.catalogue import listing
+    from atlas.pages.catalogue import list_models
 
-    listed = listing(library_of(specs), family)
+    result = list_models(library_of(specs), family=family)
     if json:
-        console.json(listed)
+        console.json(result)
         return
     rows = [
         [
@@ -39,9 +39,11 @@ def models(
             "" if m.context_length is None else f"{m.context_length:,}",
             m.hub_id or "",
         ]
-        for m in listed.models
+        for m in result.models
     ]
     console.out(console.table(["id", "kind", "parameters", "context", "on the Hub as"], rows, right=[2, 3]))
-    undescribed = sum(not m.described for m in listed.models)
+    undescribed = sum(not m.described for m in result.models)
     if undescribed:
-        console.note(f"{undescribed} without parameters are catalogued but not described yet")
+        console.note(
+            f"{undescribed} models are in the catalogue but not described yet: they have no parameter count"
+        )

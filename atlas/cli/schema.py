@@ -11,7 +11,7 @@ from atlas.report import console
 
 # command -> module and class of what its --json prints; `receipt`, of what `atlas verify --receipt` writes
 RESULTS = {
-    "models": ("atlas.pages.catalogue", "Listing"),
+    "models": ("atlas.pages.catalogue", "ModelList"),
     "params": ("atlas.analyse.counts", "Counts"),
     "trace": ("atlas.analyse.trace", "Trace"),
     "explain": ("atlas.pages.content", "Page"),

@@ -19,18 +19,20 @@ def trace(
     batch: Annotated[
         int | None,
         typer.Option(
-            "--batch", metavar="N", parser=count("--batch"), help="Sequences; free where not given."
+            "--batch", metavar="N", parser=count("--batch"), help="Sequences; a free axis if not given."
         ),
     ] = None,
     positions: Annotated[
         int | None,
         typer.Option(
-            "--positions", metavar="N", parser=count("--positions"), help="Tokens of each in this pass."
+            "--positions", metavar="N", parser=count("--positions"), help="Tokens per sequence in this pass."
         ),
     ] = None,
     past: Annotated[
         int | None,
-        typer.Option("--past", metavar="N", parser=count("--past"), help="Positions already in the cache."),
+        typer.Option(
+            "--past", metavar="N", parser=count("--past"), help="Positions already in the KV cache."
+        ),
     ] = None,
     json: Json = False,
     specs: Specs = None,

@@ -1,4 +1,4 @@
-"""`atlas trace` for reading."""
+"""Prints the result of `atlas trace`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from atlas.report import console
 
 
 def show(trace: Trace) -> None:
-    """One line a step; FLOPs in symbols where batch or positions are free."""
+    """Print one row per step; FLOPs are symbolic if batch or positions are free."""
     console.line(f"{trace.model}: {len(trace.steps):,} steps")
     console.line()
     rows = [
