@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from atlas.errors import NotDescribed
 
@@ -69,6 +70,10 @@ class Model:
     conflicts: tuple[Conflict, ...] = ()
     gaps: tuple[Gap, ...] = ()
     cites: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What the configuration states and the description does not cover: name -> value (see `undescribed`)."""
+    config_file: str = ""
+    """The kind of file that the settings have the form of: `config.json` (Hugging Face) or `params.json` (Meta)."""
     as_catalogued: Model | None = None
     """For a catalogued model: what its entry gives when the reference code is built from it as it stands."""
 
