@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from atlas.analyse import parameters
+from atlas.analyse import parameters, settings
 from atlas.graph import tensors
 from atlas.graph.graph import Graph
-
-DEEPEST = 4
-"""Levels of a nested setting (a quantisation's configuration) that become rows of their own; deeper ones are one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +87,20 @@ class Diff:
         return bool(self.settings or self.dims or self.components or not self.same_tensors)
 
 
-def diff(a: Graph, b: Graph) -> Diff:
-    """The differences between two models."""
+def diff(a: Graph, b: Graph, *, convention: str | None = None) -> Diff:
+    """The differences between two models.
+
+    Args:
+        convention: the convention of the tensors' names; by default, the one that checkpoints are published in.
+
+    Raises:
+        UsageError: an architecture has no such convention.
+    """
     left, right = _dims(a), _dims(b)
     dims = tuple(Dim(name, left.get(name), right.get(name)) for name in _differing(left, right))
     left, right = _components(a), _components(b)
     components = tuple(ComponentDiff(id, left.get(id), right.get(id)) for id in _differing(left, right))
-    named = _tensor_diff(_tensors(a), _tensors(b))
+    named = _tensor_diff(_tensors(a, convention), _tensors(b, convention))
     return Diff(
         a=a.model.id,
         b=b.model.id,
@@ -111,72 +113,19 @@ def diff(a: Graph, b: Graph) -> Diff:
     )
 
 
-def flat(settings: Mapping[str, Any], prefix: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
-    """(name, value) of every setting: names of nested ones have dots, and absent ones (`null`) are left out.
-
-    A value is a scalar or a tuple of scalars; anything else becomes text, as JSON writes it, and so do NaN and infinity.
-    """
-    for name, value in settings.items():
-        if isinstance(value, Mapping) and value and depth < DEEPEST:
-            yield from flat(value, f"{prefix}{name}.", depth + 1)
-        elif value is not None:
-            yield f"{prefix}{name}", _printable_value(value)
-
-
-def same(a: Any, b: Any) -> bool:
-    """Equality of two settings: 1 and 1.0 are equal, 1 and true are not."""
-    return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
-
-
 def _settings(a: Graph, b: Graph) -> Iterator[Setting]:
-    described_a, described_b = _described(a), _described(b)
-    beyond_a, beyond_b = dict(flat(a.model.settings)), dict(flat(b.model.settings))
-    left = described_a | beyond_a
-    right = described_b | beyond_b
+    beyond_a, beyond_b = settings.beyond(a), settings.beyond(b)
+    left, right = settings.described(a) | beyond_a, settings.described(b) | beyond_b
     for name in dict.fromkeys([*left, *right]):
-        one = left[name] if name in left else _usual(a, name)
-        other = right[name] if name in right else _usual(b, name)
-        if not same(one, other):
-            covered = name not in beyond_a and name not in beyond_b
-            yield Setting(name, one, other, covered)
-
-
-def _described(graph: Graph) -> dict[str, Any]:
-    """Every setting that the description covers, with the value that is used."""
-    model = graph.model
-    found: dict[str, Any] = {"architecture": model.architecture, **model.flags, **model.numbers}
-    found |= {f"rope.{key}": value for key, value in model.rope.items()}
-    found |= {name: ", ".join(map(str, layers)) for name, layers in model.lists.items()}
-    return found | {"dtype": model.dtype}
-
-
-def _usual(graph: Graph, name: str) -> Any:
-    """The described value of a setting that a model does not state, such as `hidden_act`; None if there is none."""
-    for table in graph.architecture.configs.values():
-        rule = table.computes.get(name)
-        if rule is not None and rule.only:
-            return rule.only[0]
-    return None
-
-
-def _printable_value(value: Any) -> Any:
-    if isinstance(value, list | tuple) and not any(isinstance(item, list | tuple | Mapping) for item in value):
-        return tuple(map(_printable_value, value))
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, list | tuple | Mapping):
-        try:
-            return json.dumps(value, sort_keys=True, ensure_ascii=False)
-        except (ValueError, RecursionError):
-            return "nested too deeply to print"
-    return value
+        one = left[name] if name in left else settings.usual(a, name)
+        other = right[name] if name in right else settings.usual(b, name)
+        if not settings.same(one, other):
+            yield Setting(name, one, other, described=name not in beyond_a and name not in beyond_b)
 
 
 def _dims(graph: Graph) -> dict[str, int]:
-    model = graph.model
-    found = dict(model.dims)
-    found |= {axis: graph.dims[axis] for axis in graph.architecture.derived if axis in graph.dims}
-    return found if model.context_length is None else found | {"context_length": model.context_length}
+    length = graph.model.context_length
+    return settings.dims(graph) | ({} if length is None else {"context_length": length})
 
 
 def _components(graph: Graph) -> dict[str, int]:
@@ -186,8 +135,9 @@ def _components(graph: Graph) -> dict[str, int]:
     }
 
 
-def _tensors(graph: Graph) -> dict[str, tuple[int, ...]]:
-    return {tensor.name: tensor.shape for tensor in tensors.expected(graph, tensors.published(graph))}
+def _tensors(graph: Graph, convention: str | None) -> dict[str, tuple[int, ...]]:
+    names = convention or tensors.published(graph)
+    return {tensor.name: tensor.shape for tensor in tensors.expected(graph, names)}
 
 
 def _tensor_diff(a: Mapping[str, tuple[int, ...]], b: Mapping[str, tuple[int, ...]]) -> TensorDiff:

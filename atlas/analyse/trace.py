@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from atlas import dtypes
+from atlas.analyse.producers import Producers
 from atlas.errors import UsageError, shown
 from atlas.grammar import shapes
 from atlas.grammar.formula import Formula
@@ -26,6 +29,7 @@ class TracedStep:
         component: the component that the step is counted under.
         symbol: the name of the activation that the step sets, `scores`.
         inputs: what the step reads: activations by name, weights by id.
+        input_steps: ids of the steps whose results it reads, in the order of `inputs`; weights and token ids have none.
         axes: the result's axes, by name.
         shape: the result's shape; an axis of unknown size stays a symbol.
         dtype: the result's dtype when the model runs in its stored dtype.
@@ -39,6 +43,7 @@ class TracedStep:
     symbol: str
     equation: str
     inputs: tuple[str, ...]
+    input_steps: tuple[str, ...]
     axes: tuple[str, ...]
     shape: tuple[Size, ...]
     dtype: str
@@ -46,6 +51,13 @@ class TracedStep:
     parameters: int
     flops: int | None
     flops_formula: str
+
+    @property
+    def result_bytes(self) -> int | None:
+        """The bytes of the result; None if they depend on a free axis."""
+        sizes = [size for size in self.shape if isinstance(size, int)]
+        whole = len(sizes) == len(self.shape) and self.dtype in dtypes.BITS
+        return dtypes.size_bytes(self.dtype, math.prod(sizes)) if whole else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +132,19 @@ def trace(graph: Graph, sizes: Pass | None = None) -> Trace:
             flops_of(graph, [s for node in block.nodes for s in node.steps], known) * block.instances
         )
     steps: list[TracedStep] = []
+    producers = Producers(graph)
     for layer, block in graph.walk():
-        if layer is None:
-            steps += rows[block.id]
-        else:
-            steps += [
-                replace(row, id=f"{block.stack}.{layer}.{row.id}", layer=layer) for row in rows[block.id]
-            ]
+        producers.enter(block)
+        prefix = "" if layer is None else f"{block.stack}.{layer}."
+        placed = iter(rows[block.id])
+        for node in block.nodes:
+            for step in node.steps:
+                row = next(placed)
+                id = f"{prefix}{row.id}"
+                steps.append(replace(row, id=id, layer=layer, input_steps=producers.of(step)))
+                producers.set(step, id)
+            producers.hand_on(node)
+        producers.leave(block)
     whole = sum_of(totals)
     last = steps[-1]
     free = {
@@ -174,6 +192,7 @@ def _row(graph: Graph, step: Step, known: Mapping[str, int]) -> TracedStep:
         symbol=step.sets.partition(".")[2],
         equation=step.words.text,
         inputs=tuple(operand.name for operand in step.of),
+        input_steps=(),
         axes=tuple(" ".join(group) for group in step.shape),
         shape=shape_of(graph, step.shape, known),
         dtype=stored if step.dtype == "A" else step.dtype,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atlas.analyse.diff import flat, same
+from atlas.analyse.diff import Diff
+from atlas.analyse.settings import flat, same
 from atlas.errors import UsageError, shown
 from atlas.files import read_regular
 from atlas.text import KeyTwice, beyond_limits, no_key_twice
@@ -60,6 +61,10 @@ class TraceDiff:
     def differs(self) -> bool:
         """Whether anything that was compared differs."""
         return bool(self.only_a or self.only_b or self.changed or not self.same_order)
+
+
+Printed = Diff | TraceDiff
+"""What `atlas diff --json` prints: of two models, or of two traces."""
 
 
 def diff_traces(a: Path, b: Path) -> TraceDiff:

@@ -32,6 +32,7 @@ Handler = Callable[[int, FrameType | None], NoReturn]
 # command -> the file of atlas.cli that holds it
 COMMANDS = {
     "models": "models",
+    "show": "show",
     "params": "params",
     "trace": "trace",
     "explain": "explain",

@@ -12,12 +12,13 @@ from atlas.report import console
 # command -> module and class of what its --json prints; `receipt`, of what `atlas verify --receipt` writes
 RESULTS = {
     "models": ("atlas.pages.catalogue", "ModelList"),
+    "show": ("atlas.analyse.show", "FactSheet"),
     "params": ("atlas.analyse.counts", "Counts"),
     "trace": ("atlas.analyse.trace", "Trace"),
     "explain": ("atlas.pages.content", "Page"),
     "memory": ("atlas.analyse.memory", "Memory"),
     "flops": ("atlas.analyse.flops", "Flops"),
-    "diff": ("atlas.analyse.diff", "Diff"),
+    "diff": ("atlas.analyse.trace_diff", "Printed"),
     "verify": ("atlas.verification.result", "Printed"),
     "run": ("atlas.execution.result", "Result"),
     "evidence check": ("atlas.evidence.check", "Checked"),

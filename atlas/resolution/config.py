@@ -62,12 +62,12 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
         dtype=read.dtype or "BF16",
         dtype_stated=read.dtype is not None,
         context_length=read.context_length,
+        names="hf" if file == "config.json" else "meta",
         rests_on=f"the configured dimensions in {id}",
         notes=tuple(read.notes),
         warnings=tuple(read.warnings),
         gaps=tuple(read.gaps),
         settings=undescribed({**unstated, **config}, table),
-        config_file=file,
     )
 
 

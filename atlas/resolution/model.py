@@ -64,6 +64,8 @@ class Model:
     family: str = ""
     kind: str = ""
     hub_id: str | None = None
+    names: str = ""
+    """The convention whose names tables show first; the architecture's first one if empty."""
     rests_on: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -72,8 +74,6 @@ class Model:
     cites: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What the configuration states and the description does not cover: name -> value (see `undescribed`)."""
-    config_file: str = ""
-    """The kind of file that the settings have the form of: `config.json` (Hugging Face) or `params.json` (Meta)."""
     as_catalogued: Model | None = None
     """For a catalogued model: what its entry gives when the reference code is built from it as it stands."""
 
