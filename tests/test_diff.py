@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from atlas.analyse.diff import diff
+from atlas.graph.binding import bind
 from atlas.graph.graph import Graph
+from atlas.resolution import config
+from atlas.spec.library import Library, builtin_folder
 
 
 def test_a_model_and_itself(graph_of: Callable[[str], Graph]) -> None:
     found = diff(graph_of("llama3.1-8b"), graph_of("llama3.1-8b"))
-    assert (found.dims, found.components) == ((), ())
+    assert (found.dims, found.settings, found.components) == ((), (), ())
     assert (found.tensors.only_a, found.tensors.only_b, found.tensors.shape) == ((), (), ())
     assert found.same_tensors
     assert not found.differs
@@ -22,14 +25,15 @@ def test_a_model_and_itself(graph_of: Callable[[str], Graph]) -> None:
 def test_llama_3_and_3_1_differ_in_no_tensor(graph_of: Callable[[str], Graph]) -> None:
     """A longer context by scaled positions: Meta's scaling has factor 8, bounds 1 and 4, and 8,192 positions before."""
     found = diff(graph_of("llama3-8b"), graph_of("llama3.1-8b"))
-    assert {dim.name: (dim.a, dim.b) for dim in found.dims} == {
-        "context_length": (8_192, 131_072),
+    assert {dim.name: (dim.a, dim.b) for dim in found.dims} == {"context_length": (8_192, 131_072)}
+    assert {row.name: (row.a, row.b) for row in found.settings} == {
         "rope.rope_type": (None, "llama3"),
         "rope.factor": (None, 8.0),
         "rope.low_freq_factor": (None, 1.0),
         "rope.high_freq_factor": (None, 4.0),
         "rope.original_max_position_embeddings": (None, 8_192),
     }
+    assert all(row.described for row in found.settings)
     assert found.components == ()
     assert found.same_tensors
     assert found.differs
@@ -74,7 +78,8 @@ def test_the_two_405b(graph_of: Callable[[str], Graph]) -> None:
 
 def test_a_tied_model_and_the_one_made_from_it_untied(graph_of: Callable[[str], Graph]) -> None:
     found = diff(graph_of("llama3.2-1b"), graph_of("llama-guard-3-1b"))
-    assert {dim.name: (dim.a, dim.b) for dim in found.dims} == {
+    assert found.dims == ()
+    assert {row.name: (row.a, row.b) for row in found.settings} == {
         "tied": (True, False),
         "rope.factor": (32.0, 8.0),
     }
@@ -92,26 +97,192 @@ def test_the_other_way_round(graph_of: Callable[[str], Graph]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "dims"),
+    ("change", "row"),
     [
-        ({"rope_theta": 500000.0}, {"rope_theta"}),
-        ({"rms_norm_eps": 1e-6}, {"norm_eps"}),
-        ({"torch_dtype": "float16"}, {"dtype"}),
-        ({"max_position_embeddings": 128}, {"context_length"}),
+        ({"rope_theta": 500000.0}, ("rope_theta", 10000.0, 500000.0)),
+        ({"rms_norm_eps": 1e-6}, ("norm_eps", 1e-5, 1e-6)),
+        ({"torch_dtype": "float16"}, ("dtype", "BF16", "F16")),
     ],
 )
-def test_what_changes_no_tensor_is_said_all_the_same(
-    change: dict[str, Any], dims: set[str], bound: Callable[..., Graph], small: dict[str, Any]
+def test_a_described_setting_is_a_row(
+    change: dict[str, Any], row: tuple[Any, ...], bound: Callable[..., Graph], small: dict[str, Any]
 ) -> None:
-    found = diff(bound(small), bound(small | change))
-    assert {dim.name for dim in found.dims} == dims
+    base = small | {"rope_theta": 10000.0, "rms_norm_eps": 1e-5, "torch_dtype": "bfloat16"}
+    found = diff(bound(base), bound(base | change))
+    assert [(each.name, each.a, each.b) for each in found.settings] == [row]
+    assert [each.described for each in found.settings] == [True]
     assert found.same_tensors
     assert found.differs
 
 
+def test_the_context_length_is_a_dimension(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
+    found = diff(bound(small), bound(small | {"max_position_embeddings": 128}))
+    assert [(dim.name, dim.b) for dim in found.dims] == [("context_length", 128)]
+    assert found.settings == ()
+    assert found.differs
+
+
+# A setting that the description does not cover -> its rows: (name, value without it, value with it).
+UNDESCRIBED: list[tuple[dict[str, Any], list[tuple[str, Any, Any]]]] = [
+    ({"sliding_window": 32}, [("sliding_window", None, 32)]),
+    ({"hidden_act": "gelu"}, [("hidden_act", "silu", "gelu")]),
+    ({"logit_scale": 0.0625}, [("logit_scale", 1, 0.0625)]),
+    ({"partial_rotary_factor": 0.5}, [("partial_rotary_factor", 1, 0.5)]),
+    (
+        {"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}},
+        [("partial_rotary_factor", 1, 0.5)],
+    ),
+    (
+        {"quantization_config": {"quant_method": "gptq", "bits": 4, "modules": {"skip": ["lm_head"]}}},
+        [
+            ("quantization_config.quant_method", None, "gptq"),
+            ("quantization_config.bits", None, 4),
+            ("quantization_config.modules.skip", None, ("lm_head",)),
+        ],
+    ),
+    (
+        {"quantization": {"bits": 4, "group_size": 64}},
+        [("quantization.bits", None, 4), ("quantization.group_size", None, 64)],
+    ),
+    (
+        {"layer_types": ["sliding_attention", "full_attention", "full_attention"]},
+        [
+            (
+                "layer_types",
+                "full_attention",
+                ("sliding_attention", "full_attention", "full_attention"),
+            )
+        ],
+    ),
+    (
+        {"rope_scaling": {"type": "linear", "factor": 4.0}},
+        [("rope.rope_type", None, "linear"), ("rope.factor", None, 4.0)],
+    ),
+    (
+        {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
+        [("rope.rope_type", None, "dynamic"), ("rope.factor", None, 2.0)],
+    ),
+    (
+        {"rope_parameters": {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32}},
+        [("rope.rope_type", None, "yarn"), ("rope.factor", None, 8.0), ("rope.beta_fast", None, 32)],
+    ),
+    (
+        {"rope_scaling": {"type": "longrope", "long_factor": [1.0, 2.0], "short_factor": [1.0, 1.0]}},
+        [
+            ("rope.rope_type", None, "longrope"),
+            ("rope.long_factor", None, (1.0, 2.0)),
+            ("rope.short_factor", None, (1.0, 1.0)),
+        ],
+    ),
+    (
+        {"rope_scaling": {"rope_type": "default", "mrope_section": [16, 24, 24]}},
+        [("rope.mrope_section", None, (16, 24, 24))],
+    ),
+    (
+        {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1000000.0}}},
+        [
+            ("rope.rope_type", None, "default"),
+            ("rope.full_attention.rope_type", None, "default"),
+            ("rope.full_attention.rope_theta", None, 1000000.0),
+        ],
+    ),
+    ({"final_logit_softcapping": 30.0}, [("final_logit_softcapping", None, 30.0)]),
+    ({"torch_dtype": "float9"}, [("torch_dtype", None, "float9")]),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "rows"),
+    UNDESCRIBED,
+    ids=[str(next(iter(change))) + f"-{i}" for i, (change, _) in enumerate(UNDESCRIBED)],
+)
+def test_a_setting_that_is_not_described_is_a_row_with_both_values(
+    change: dict[str, Any],
+    rows: list[tuple[str, Any, Any]],
+    bound: Callable[..., Graph],
+    small: dict[str, Any],
+) -> None:
+    base = {key: value for key, value in small.items() if key not in change}
+    found = diff(bound(base), bound(base | change))
+    assert [(row.name, row.a, row.b) for row in found.settings] == rows
+    assert not any(row.described for row in found.settings)
+    assert (found.dims, found.components, found.same_tensors) == ((), (), True)
+    assert found.differs
+    back = diff(bound(base | change), bound(base))
+    assert [(row.name, row.b, row.a) for row in back.settings] == rows
+    assert not diff(bound(base | change), bound(base | change)).differs
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({}, {"hidden_act": "silu"}),
+        ({"hidden_act": "swish"}, {}),
+        ({}, {"sliding_window": None, "use_sliding_window": False}),
+        ({}, {"partial_rotary_factor": 1.0, "logit_scale": 1}),
+        ({}, {"rope_scaling": {"rope_type": "default"}}),
+        ({}, {"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 1.0}}),
+        ({}, {"layer_types": ["full_attention"] * 3}),
+        (
+            {"rope_scaling": {"type": "linear", "factor": 4}},
+            {"rope_parameters": {"rope_type": "linear", "factor": 4.0}},
+        ),
+        ({"bos_token_id": 1, "transformers_version": "4.43.0"}, {"bos_token_id": 2}),
+    ],
+)
+def test_two_spellings_of_one_setting_are_no_difference(
+    a: dict[str, Any], b: dict[str, Any], bound: Callable[..., Graph], small: dict[str, Any]
+) -> None:
+    base = {key: value for key, value in small.items() if key != "hidden_act"}
+    assert diff(bound(base | a), bound(base | b)).settings == ()
+
+
+def test_one_setting_of_a_quantisation_is_one_row(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
+    one = small | {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}}
+    other = small | {"quantization_config": {"quant_method": "gptq", "bits": 8, "group_size": 128}}
+    found = diff(bound(one), bound(other))
+    assert [(row.name, row.a, row.b) for row in found.settings] == [("quantization_config.bits", 4, 8)]
+
+
+def test_true_is_not_one_and_nan_is_printed(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
+    found = diff(bound(small | {"odd": 1}), bound(small | {"odd": True}))
+    assert [(row.name, row.a, row.b) for row in found.settings] == [("odd", 1, True)]
+    found = diff(bound(small), bound(small | {"odd": float("nan"), "more": [float("inf"), 1]}))
+    assert {row.name: row.b for row in found.settings} == {"odd": "nan", "more": ("inf", 1)}
+
+
+def test_a_value_nested_ever_deeper_is_one_text(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
+    deep: dict[str, Any] = {"end": 1}
+    for _ in range(5_000):
+        deep = {"x": deep}
+    found = diff(bound(small), bound(small | {"odd": deep, "list": [[1], {"a": 2}]}))
+    values = {row.name: row.b for row in found.settings}
+    assert values["list"] == '[[1], {"a": 2}]'
+    assert [name for name in values if name.startswith("odd")] == ["odd.x.x.x"]
+
+
+def test_a_number_with_a_default_shows_the_value_of_the_configuration(
+    overlay: Callable[..., Library], small: dict[str, Any]
+) -> None:
+    """Of an architecture whose flags give a number's default: 50 unless the configuration states another."""
+    text = (builtin_folder() / "architectures" / "llama.toml").read_text(encoding="utf-8")
+    text = text.replace("flags   = { tied", "flags   = { softcap = 50.0, tied")
+    text = text.replace("[configs.llama.used]", '[configs.llama.used]\nattn_softcap = "softcap"')
+    library = overlay({"architectures/llama.toml": text})
+
+    def made(settings: dict[str, Any]) -> Graph:
+        return bind(config.describe(settings, library, id="test"), library)
+
+    found = diff(made(small), made(small | {"attn_softcap": 30.0}))
+    assert [(row.name, row.a, row.b, row.described) for row in found.settings] == [
+        ("softcap", 50.0, 30.0, True)
+    ]
+
+
 def test_biases_are_tensors_of_one_side(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
     found = diff(bound(small), bound(small | {"attention_bias": True}))
-    assert {dim.name for dim in found.dims} == {"attention_bias"}
+    assert found.dims == ()
+    assert [(row.name, row.a, row.b) for row in found.settings] == [("attention_bias", False, True)]
     assert [(row.id, row.a, row.b) for row in found.components] == [
         ("attention.bq", None, 3 * 48),
         ("attention.bk", None, 3 * 24),

@@ -302,5 +302,5 @@ def test_sizes_that_are_none_are_refused(sizes: Pass, words: str, graph_of: Call
 
 
 def test_past_alone_is_refused_since_keys_depend_on_positions_too(graph_of: Callable[[str], Graph]) -> None:
-    with pytest.raises(UsageError, match="--past goes with --positions"):
+    with pytest.raises(UsageError, match="--past needs --positions"):
         trace(graph_of(EIGHT_B), Pass(batch=3, past=5))

@@ -1,26 +1,44 @@
-"""What differs between two models: dimensions, components, tensors, totals."""
+"""What differs between two models: dimensions, settings, components, tensors and totals. Weights are not read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from atlas.analyse import parameters
+from atlas.analyse import parameters, settings
 from atlas.graph import tensors
 from atlas.graph.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """A dimension or setting; None where a model has none of that name."""
+    """A dimension; None if a model has none of that name."""
 
     name: str
-    a: int | float | str | bool | None
-    b: int | float | str | bool | None
+    a: int | None
+    b: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting that changes, or may change, the computation.
+
+    Attributes:
+        a: the value in the first model; None if it has no such setting.
+        described: whether the architecture's description covers both values.
+    """
+
+    name: str
+    a: Any
+    b: Any
+    described: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentDiff:
+    """A component's parameters in both models; None if a model has no such component."""
+
     id: str
     a: int | None
     b: int | None
@@ -28,6 +46,8 @@ class ComponentDiff:
 
 @dataclass(frozen=True, slots=True)
 class ShapeDiff:
+    """A tensor that both models have, in two shapes."""
+
     name: str
     a: tuple[int, ...]
     b: tuple[int, ...]
@@ -35,6 +55,8 @@ class ShapeDiff:
 
 @dataclass(frozen=True, slots=True)
 class TensorDiff:
+    """Tensors, named as in the checkpoints that are published (the Hub's names where the architecture has them)."""
+
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
     shape: tuple[ShapeDiff, ...]
@@ -42,64 +64,68 @@ class TensorDiff:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
+    """The result of `atlas diff`: only what differs.
+
+    Attributes:
+        totals: distinct parameters of each model.
+        weights_compared: always false: two models without a difference may still hold different weights.
+    """
+
     a: str
     b: str
+    settings: tuple[Setting, ...]
     dims: tuple[Dim, ...]
     components: tuple[ComponentDiff, ...]
     tensors: TensorDiff
     totals: Mapping[str, int]
     same_tensors: bool
+    weights_compared: bool = False
 
     @property
     def differs(self) -> bool:
-        return bool(self.dims or self.components or not self.same_tensors)
+        """Whether anything that was compared differs."""
+        return bool(self.settings or self.dims or self.components or not self.same_tensors)
 
 
-def diff(a: Graph, b: Graph) -> Diff:
-    """Only what differs is listed."""
-    mine, other = _settings(a), _settings(b)
-    dims = [
-        Dim(name, mine.get(name), other.get(name))
-        for name in dict.fromkeys([*mine, *other])
-        if mine.get(name) != other.get(name)
-    ]
+def diff(a: Graph, b: Graph, *, convention: str | None = None) -> Diff:
+    """The differences between two models.
+
+    Args:
+        convention: the convention of the tensors' names; by default, the one that checkpoints are published in.
+
+    Raises:
+        UsageError: an architecture has no such convention.
+    """
+    left, right = _dims(a), _dims(b)
+    dims = tuple(Dim(name, left.get(name), right.get(name)) for name in _differing(left, right))
     left, right = _components(a), _components(b)
-    components = [
-        ComponentDiff(name, left.get(name), right.get(name))
-        for name in dict.fromkeys([*left, *right])
-        if left.get(name) != right.get(name)
-    ]
-    shapes_a, shapes_b = _tensors(a), _tensors(b)
-    listed = TensorDiff(
-        only_a=tuple(name for name in shapes_a if name not in shapes_b),
-        only_b=tuple(name for name in shapes_b if name not in shapes_a),
-        shape=tuple(
-            ShapeDiff(name, shape, shapes_b[name])
-            for name, shape in shapes_a.items()
-            if name in shapes_b and shapes_b[name] != shape
-        ),
-    )
+    components = tuple(ComponentDiff(id, left.get(id), right.get(id)) for id in _differing(left, right))
+    named = _tensor_diff(_tensors(a, convention), _tensors(b, convention))
     return Diff(
         a=a.model.id,
         b=b.model.id,
-        dims=tuple(dims),
-        components=tuple(components),
-        tensors=listed,
+        settings=tuple(_settings(a, b)),
+        dims=dims,
+        components=components,
+        tensors=named,
         totals={"a": parameters.total(a), "b": parameters.total(b)},
-        same_tensors=not (listed.only_a or listed.only_b or listed.shape),
+        same_tensors=not (named.only_a or named.only_b or named.shape),
     )
 
 
-def _settings(graph: Graph) -> dict[str, int | float | str | bool]:
-    model = graph.model
-    found: dict[str, int | float | str | bool] = {"architecture": model.architecture, **model.dims}
-    found |= {axis: graph.dims[axis] for axis in graph.architecture.derived if axis in graph.dims}
-    found |= {**model.numbers, **model.flags, **{f"rope.{key}": value for key, value in model.rope.items()}}
-    found |= {name: ", ".join(map(str, layers)) for name, layers in model.lists.items()}
-    if model.context_length is not None:
-        found["context_length"] = model.context_length
-    found["dtype"] = model.dtype
-    return found
+def _settings(a: Graph, b: Graph) -> Iterator[Setting]:
+    beyond_a, beyond_b = settings.beyond(a), settings.beyond(b)
+    left, right = settings.described(a) | beyond_a, settings.described(b) | beyond_b
+    for name in dict.fromkeys([*left, *right]):
+        one = left[name] if name in left else settings.usual(a, name)
+        other = right[name] if name in right else settings.usual(b, name)
+        if not settings.same(one, other):
+            yield Setting(name, one, other, described=name not in beyond_a and name not in beyond_b)
+
+
+def _dims(graph: Graph) -> dict[str, int]:
+    length = graph.model.context_length
+    return settings.dims(graph) | ({} if length is None else {"context_length": length})
 
 
 def _components(graph: Graph) -> dict[str, int]:
@@ -109,5 +135,20 @@ def _components(graph: Graph) -> dict[str, int]:
     }
 
 
-def _tensors(graph: Graph) -> dict[str, tuple[int, ...]]:
-    return {tensor.name: tensor.shape for tensor in tensors.expected(graph, tensors.published(graph))}
+def _tensors(graph: Graph, convention: str | None) -> dict[str, tuple[int, ...]]:
+    names = convention or tensors.published(graph)
+    return {tensor.name: tensor.shape for tensor in tensors.expected(graph, names)}
+
+
+def _tensor_diff(a: Mapping[str, tuple[int, ...]], b: Mapping[str, tuple[int, ...]]) -> TensorDiff:
+    return TensorDiff(
+        only_a=tuple(name for name in a if name not in b),
+        only_b=tuple(name for name in b if name not in a),
+        shape=tuple(
+            ShapeDiff(name, shape, b[name]) for name, shape in a.items() if name in b and b[name] != shape
+        ),
+    )
+
+
+def _differing(a: Mapping[str, int], b: Mapping[str, int]) -> list[str]:
+    return [name for name in dict.fromkeys([*a, *b]) if a.get(name) != b.get(name)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from atlas import dtypes
+from atlas.analyse.producers import Producers
 from atlas.errors import UsageError, shown
 from atlas.grammar import shapes
 from atlas.grammar.formula import Formula
@@ -21,14 +24,17 @@ class TracedStep:
     """One step.
 
     Attributes:
-        id: where it stands: `layers.0.attention.scores`.
-        symbol: the name of what it sets, `scores`.
-        inputs: what it reads: activations by name, weights by id.
-        axes: of the result, by name.
-        shape: of the result; an axis whose size is free stays as its symbol.
-        dtype: of the activation handed on, with the model in its stored dtype.
-        computed_in: dtype of the arithmetic.
-        flops: 2 for each multiply-add of a matrix product, 0 for all else; None where they depend on a free axis.
+        id: layer, node and step: `layers.0.attention.scores`.
+        layer: the layer's index; None outside the layers.
+        component: the component that the step is counted under.
+        symbol: the name of the activation that the step sets, `scores`.
+        inputs: what the step reads: activations by name, weights by id.
+        input_steps: ids of the steps whose results it reads, in the order of `inputs`; weights and token ids have none.
+        axes: the result's axes, by name.
+        shape: the result's shape; an axis of unknown size stays a symbol.
+        dtype: the result's dtype when the model runs in its stored dtype.
+        computed_in: the dtype of the arithmetic.
+        flops: 2 per multiply-add of a matrix product, 0 for everything else; None if they depend on a free axis.
     """
 
     id: str
@@ -37,6 +43,7 @@ class TracedStep:
     symbol: str
     equation: str
     inputs: tuple[str, ...]
+    input_steps: tuple[str, ...]
     axes: tuple[str, ...]
     shape: tuple[Size, ...]
     dtype: str
@@ -44,6 +51,13 @@ class TracedStep:
     parameters: int
     flops: int | None
     flops_formula: str
+
+    @property
+    def result_bytes(self) -> int | None:
+        """The bytes of the result; None if they depend on a free axis."""
+        sizes = [size for size in self.shape if isinstance(size, int)]
+        whole = len(sizes) == len(self.shape) and self.dtype in dtypes.BITS
+        return dtypes.size_bytes(self.dtype, math.prod(sizes)) if whole else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +75,17 @@ class Trace:
     total_flops: int | None
     total_flops_formula: str
     symbols: Mapping[str, str]
-    """Each free axis's symbol -> what it counts."""
+    """Free axis's symbol -> its meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The sizes of one forward pass; None where an axis stays free.
+    """The sizes of one forward pass; None leaves an axis free.
 
     Attributes:
-        batch: sequences.
-        positions: tokens of each in this pass.
-        past: positions already in the cache.
+        batch: the number of sequences.
+        positions: the tokens per sequence in this pass.
+        past: the positions already in the KV cache.
     """
 
     batch: int | None = None
@@ -79,7 +93,7 @@ class Pass:
     past: int | None = None
 
     def sizes(self) -> dict[str, int]:
-        """Axis -> size, for the axes that have one.
+        """Axis -> size, for every axis with a given size.
 
         Raises:
             UsageError: a size below 1, or a negative past.
@@ -96,7 +110,7 @@ class Pass:
             if size is not None and size > MOST_COUNT:
                 raise UsageError(f"--{axis} is {shown(size)}, expected at most {MOST_COUNT:,}")
         if self.past is not None and self.positions is None:
-            raise UsageError("--past goes with --positions: how many keys there are depends on both")
+            raise UsageError("--past needs --positions: the number of keys depends on both")
         if self.positions is not None:
             found["keys"] = self.positions + (self.past or 0)
         return found
@@ -106,7 +120,7 @@ def trace(graph: Graph, sizes: Pass | None = None) -> Trace:
     """Every step in execution order, layer by layer.
 
     Raises:
-        NotDescribed: the model computes something that is not described.
+        NotDescribed: the model has a setting that changes the computation and is not described.
     """
     require_described(graph.model, "trace")
     known = {**graph.dims, **(sizes or Pass()).sizes()}
@@ -118,13 +132,19 @@ def trace(graph: Graph, sizes: Pass | None = None) -> Trace:
             flops_of(graph, [s for node in block.nodes for s in node.steps], known) * block.instances
         )
     steps: list[TracedStep] = []
+    producers = Producers(graph)
     for layer, block in graph.walk():
-        if layer is None:
-            steps += rows[block.id]
-        else:
-            steps += [
-                replace(row, id=f"{block.stack}.{layer}.{row.id}", layer=layer) for row in rows[block.id]
-            ]
+        producers.enter(block)
+        prefix = "" if layer is None else f"{block.stack}.{layer}."
+        placed = iter(rows[block.id])
+        for node in block.nodes:
+            for step in node.steps:
+                row = next(placed)
+                id = f"{prefix}{row.id}"
+                steps.append(replace(row, id=id, layer=layer, input_steps=producers.of(step)))
+                producers.set(step, id)
+            producers.hand_on(node)
+        producers.leave(block)
     whole = sum_of(totals)
     last = steps[-1]
     free = {
@@ -141,7 +161,7 @@ def trace(graph: Graph, sizes: Pass | None = None) -> Trace:
 
 
 def shape_of(graph: Graph, shape: shapes.Shape, known: Mapping[str, int]) -> tuple[Size, ...]:
-    """The shape in numbers, and in symbols where an axis is free."""
+    """The shape as numbers, with symbols for free axes."""
     return tuple(
         shapes.size(group, known)
         if all(axis in known for axis in group)
@@ -151,7 +171,7 @@ def shape_of(graph: Graph, shape: shapes.Shape, known: Mapping[str, int]) -> tup
 
 
 def step_flops(graph: Graph, step: Step, known: Mapping[str, int]) -> Formula:
-    """2 for each multiply-add of a matrix product; the causal half is not discounted, nothing else is counted."""
+    """2 per multiply-add of a matrix product, the causal half included; other operations count as 0."""
     if step.op != "contract":
         return Formula({})
     symbols = {name: axis.symbol for name, axis in graph.axes.items()}
@@ -172,6 +192,7 @@ def _row(graph: Graph, step: Step, known: Mapping[str, int]) -> TracedStep:
         symbol=step.sets.partition(".")[2],
         equation=step.words.text,
         inputs=tuple(operand.name for operand in step.of),
+        input_steps=(),
         axes=tuple(" ".join(group) for group in step.shape),
         shape=shape_of(graph, step.shape, known),
         dtype=stored if step.dtype == "A" else step.dtype,

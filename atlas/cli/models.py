@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from atlas.cli.options import Json, Specs, library_of
+from atlas.cli.options import Csv, Json, Markdown, Specs, library_of, require_one_format
 from atlas.report import console
 
 
@@ -15,33 +15,38 @@ def register(app: typer.Typer) -> None:
 
 
 def models(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORDS]...", help="Only models with all of these words in an id, name or kind."
+        ),
+    ] = None,
     family: Annotated[
         str | None, typer.Option("--family", metavar="F", help="Only one family, such as llama3.1.")
     ] = None,
+    publisher: Annotated[
+        str | None,
+        typer.Option("--publisher", metavar="P", help="Only one publisher's families, such as Meta."),
+    ] = None,
     json: Json = False,
+    markdown: Markdown = False,
+    csv: Csv = False,
     specs: Specs = None,
 ) -> None:
-    """The catalogue: every model, what it follows, and whether it is described.
+    """List the catalogue by family: every model, its parameters, its context length and its Hub id.
 
     Example: atlas models --family llama3.2
     """
-    from atlas.pages.catalogue import listing
+    from atlas.pages.catalogue import list_models
+    from atlas.report import models as report
 
-    listed = listing(library_of(specs), family)
+    require_one_format(json=json, markdown=markdown, csv=csv)
+    result = list_models(library_of(specs), words or (), family=family, publisher=publisher)
     if json:
-        console.json(listed)
-        return
-    rows = [
-        [
-            m.id,
-            m.kind,
-            "" if m.parameters is None else f"{m.parameters:,}",
-            "" if m.context_length is None else f"{m.context_length:,}",
-            m.hub_id or "",
-        ]
-        for m in listed.models
-    ]
-    console.out(console.table(["id", "kind", "parameters", "context", "on the Hub as"], rows, right=[2, 3]))
-    undescribed = sum(not m.described for m in listed.models)
-    if undescribed:
-        console.note(f"{undescribed} without parameters are catalogued but not described yet")
+        console.json(result)
+    elif markdown:
+        report.markdown(result)
+    elif csv:
+        report.comma_separated(result)
+    else:
+        report.show(result)

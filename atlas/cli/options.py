@@ -1,4 +1,4 @@
-"""What several commands share: the arguments they take, and a MODEL made into a bound graph."""
+"""Arguments and options that several commands share, and the bound graph of a MODEL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def count(option: str) -> Callable[[object], int]:
-    """A parser for an option that counts; its least value is for the command to say."""
+    """A parser for an option that is a count. The command checks its minimum."""
 
     def parse(value: object) -> int:
         from atlas.units import whole_number
@@ -32,25 +32,45 @@ ModelName = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A catalogue id (llama3.1-8b), a Hub id, or a path to a config.json, a params.json or a folder with one.",
+        help="A catalogue id (llama3.1-8b), a Hub id, or the path of a config.json, a params.json or a folder that has one.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print the table as CSV, with plain integers.")]
+Names = Annotated[
+    str | None,
+    typer.Option(
+        "--names",
+        metavar="hf|meta",
+        help="Names of components and tensors in the table: the Hub's (hf) or Meta's (meta).",
+    ),
+]
 Specs = Annotated[
     list[Path] | None,
     typer.Option(
         "--specs",
         metavar="DIR",
-        help="A folder of description files that adds to the atlas's own. Repeatable.",
+        help="Also read the description files in this folder. Repeatable.",
     ),
 ]
 
 
-def library_of(specs: list[Path] | None) -> Library:
-    """The atlas's descriptions, and those of further folders.
+def require_one_format(*, json: bool, markdown: bool, csv: bool) -> None:
+    """Refuse two formats at once.
 
     Raises:
-        UsageError: a folder is not there, or holds nothing of the kind.
+        UsageError: more than one of `--json`, `--markdown` and `--csv` is given.
+    """
+    if json + markdown + csv > 1:
+        raise UsageError("--json, --markdown and --csv exclude each other")
+
+
+def library_of(specs: list[Path] | None) -> Library:
+    """The descriptions that come with the atlas, and those of further folders.
+
+    Raises:
+        UsageError: a folder does not exist, or has no description files.
     """
     from atlas.spec.library import PARTS, Library
 
@@ -65,14 +85,14 @@ def library_of(specs: list[Path] | None) -> Library:
             raise UsageError(f"--specs {str(folder)!r} is not a path") from None
         if names.isdisjoint(PARTS):
             raise UsageError(
-                f"--specs {folder}: there are no description files in it",
-                hint=f"give the folder that holds {', '.join(PARTS[:-1])} or {PARTS[-1]}",
+                f"--specs {folder}: the folder has no description files",
+                hint=f"give the folder that has {', '.join(PARTS[:-1])} or {PARTS[-1]}",
             )
     return Library(*(specs or ()))
 
 
 def graph_of(name: str, library: Library) -> Graph:
-    """The bound graph of a MODEL; its configuration's warnings go to stderr."""
+    """The bound graph of a MODEL. Warnings about its configuration go to stderr."""
     from atlas.graph.binding import bind
     from atlas.resolution.resolve import resolve
 

@@ -1,8 +1,8 @@
-"""The catalogue as a list: every entry of every family, counted where it is described."""
+"""The catalogue as a list: every model of every family, with its parameters if it is described."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +15,15 @@ from atlas.spec.library import Library
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class CatalogueModel:
     """One model of the catalogue.
 
     Attributes:
-        follows: the family before its own.
+        follows: the family that this model's family succeeds.
         kind: base, instruct, chat, guard, vision or quantised.
-        hub_id: where its weights are published.
-        parameters: distinct trained parameters; None where it is not described.
-        catalogue: Meta's entry as it stands, every value resolved; None for a model that is in no catalogue.
+        hub_id: the Hub repository that publishes its weights.
+        parameters: distinct trained parameters; None if the model is not described.
+        catalogue: Meta's catalogue entry with all values resolved; None if Meta's catalogue does not list the model.
     """
 
     id: str
@@ -40,46 +40,79 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """What `atlas models` says."""
+class ModelList:
+    """The result of `atlas models`."""
 
-    models: tuple[Listed, ...]
+    models: tuple[CatalogueModel, ...]
 
 
-def listing(library: Library, family: str | None = None) -> Listing:
-    """Every entry, families by their release, entries as the catalogue lists them.
+def list_models(
+    library: Library, words: Sequence[str] = (), *, family: str | None = None, publisher: str | None = None
+) -> ModelList:
+    """The catalogue's models: families by release date, models in their family's order.
+
+    Args:
+        words: keep the models in which every word occurs: in an id, a name, an alias or a kind. Case is ignored.
+        family: keep one family, by its id.
+        publisher: keep one publisher's families. Case is ignored.
 
     Raises:
-        UsageError: no family is called that.
+        UsageError: no family or no publisher has that name, or no model matches the words.
     """
     families = sorted(library.families(), key=lambda known: (known.released, known.id))
     if family is not None:
         names = [known.id for known in families]
         if family.lower() not in names:
-            raise UsageError(f"no family is called {family!r}", hint=f"there are {', '.join(names)}")
+            raise UsageError(f"no family is called {family[:80]!r}", hint=f"families are {', '.join(names)}")
         families = [known for known in families if known.id == family.lower()]
-    return Listing(tuple(one for known in families for one in _family(known, library)))
-
-
-def _family(family: spec.Family, library: Library) -> list[Listed]:
-    found = []
-    for entry in family.models:
-        row = None if entry.config else catalogued.catalogue_row(library.catalogue(family.id), entry)
-        model = catalogued.describe(family, entry, library) if entry.architecture else None
-        found.append(
-            Listed(
-                id=entry.id,
-                name=entry.name,
-                family=family.id,
-                follows=family.follows,
-                kind=entry.kind,
-                hub_id=entry.hub_id,
-                aliases=(*filter(None, [entry.catalogue]), *entry.aliases),
-                context_length=(model.context_length if model else None)
-                or (row.max_seq_length if row else None),
-                parameters=parameters.total(bind(model, library)) if model else None,
-                described=model is not None,
-                catalogue=row.model_dump(exclude={"lines", "sha256", "uses"}) if row else None,
+    if publisher is not None:
+        publishers = list(dict.fromkeys(known.publisher for known in families))
+        families = [known for known in families if known.publisher.casefold() == publisher.casefold()]
+        if not families:
+            raise UsageError(
+                f"no publisher is called {publisher[:80]!r}", hint=f"publishers are {', '.join(publishers)}"
             )
+    matches = [
+        _model(known, entry, library)
+        for known in families
+        for entry in known.models
+        if _matches(known, entry, words)
+    ]
+    if words and not matches:
+        raise UsageError(
+            f"no model of the catalogue matches {' '.join(words)[:80]!r}",
+            hint="`atlas models` lists them all; any other model is described by its Hub id or its config.json",
         )
-    return found
+    return ModelList(tuple(matches))
+
+
+def _matches(family: spec.Family, entry: spec.Entry, words: Sequence[str]) -> bool:
+    texts = [
+        entry.id,
+        entry.name,
+        entry.kind,
+        entry.catalogue,
+        entry.hub_id or "",
+        *entry.aliases,
+        family.name,
+    ]
+    text = "\n".join(texts).casefold()
+    return all(word.casefold() in text for word in words)
+
+
+def _model(family: spec.Family, entry: spec.Entry, library: Library) -> CatalogueModel:
+    row = None if entry.config else catalogued.catalogue_row(library.catalogue(family.id), entry)
+    model = catalogued.describe(family, entry, library) if entry.architecture else None
+    return CatalogueModel(
+        id=entry.id,
+        name=entry.name,
+        family=family.id,
+        follows=family.follows,
+        kind=entry.kind,
+        hub_id=entry.hub_id,
+        aliases=(*filter(None, [entry.catalogue]), *entry.aliases),
+        context_length=(model.context_length if model else None) or (row.max_seq_length if row else None),
+        parameters=parameters.total(bind(model, library)) if model else None,
+        described=model is not None,
+        catalogue=row.model_dump(exclude={"lines", "sha256", "uses"}) if row else None,
+    )

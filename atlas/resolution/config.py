@@ -16,6 +16,7 @@ from atlas import dtypes, spec
 from atlas.errors import ConfigError, shown
 from atlas.resolution import dimensions, feed_forward, rope
 from atlas.resolution.model import Gap, Model, Scalar
+from atlas.resolution.undescribed import is_described, undescribed
 from atlas.spec.library import Library
 
 LONGEST_NAME = 400
@@ -61,10 +62,12 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
         dtype=read.dtype or "BF16",
         dtype_stated=read.dtype is not None,
         context_length=read.context_length,
+        names="hf" if file == "config.json" else "meta",
         rests_on=f"the configured dimensions in {id}",
         notes=tuple(read.notes),
         warnings=tuple(read.warnings),
         gaps=tuple(read.gaps),
+        settings=undescribed({**unstated, **config}, table),
     )
 
 
@@ -143,7 +146,7 @@ class _Reading:
                     )
             elif key in table.computes:
                 rule = table.computes[key]
-                if not _among(value, rule.only):
+                if not is_described(value, rule.only):
                     self.gaps.append(Gap(rule.says.replace("{value}", shown(value)), frozenset(rule.affects)))
             elif key in table.used:
                 self._use(key, table.used[key], value)

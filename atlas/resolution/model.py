@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from atlas.errors import NotDescribed
 
@@ -63,12 +64,16 @@ class Model:
     family: str = ""
     kind: str = ""
     hub_id: str | None = None
+    names: str = ""
+    """The convention whose names tables show first; the architecture's first one if empty."""
     rests_on: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     gaps: tuple[Gap, ...] = ()
     cites: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What the configuration states and the description does not cover: name -> value (see `undescribed`)."""
     as_catalogued: Model | None = None
     """For a catalogued model: what its entry gives when the reference code is built from it as it stands."""
 

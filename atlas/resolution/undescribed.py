@@ -1,0 +1,74 @@
+"""What a configuration states beyond the description: values that are not described, and keys that are unknown.
+
+Whether such a setting changes the computation cannot be ruled out, so a comparison of two models has to show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from atlas import dtypes, spec
+from atlas.resolution import rope
+
+_ROPE_TYPE = ("rope_type", "type")
+_PARTIAL = "partial_rotary_factor"
+
+
+def undescribed(config: Mapping[str, Any], table: spec.Config) -> dict[str, Any]:
+    """The settings of a configuration that its architecture does not describe: name -> value as stated.
+
+    RoPE parameters are named alike however the configuration spells them (`rope_scaling` or `rope_parameters`, `type` or
+    `rope_type`): `rope.rope_type`, `rope.factor`. A key that states the described value is left out.
+
+    Args:
+        config: the configuration's top-level object.
+        table: what its keys mean.
+    """
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        if value is None or key in table.ignored or key in table.agrees or key in table.only:
+            continue
+        if key in table.computes:
+            if not is_described(value, table.computes[key].only):
+                found[key] = value
+        elif key not in table.used:
+            found[key] = value
+        elif table.used[key] == "rope":
+            found |= _rope(key, value, config, table)
+        elif table.used[key] == "dtype" and not (isinstance(value, str) and dtypes.find(value)):
+            found[key] = value
+    return found
+
+
+def is_described(value: Any, described: Sequence[object]) -> bool:
+    """Whether a value is one of the described ones, or a list of nothing else (`layer_types`)."""
+    items = value if isinstance(value, list) and value and value not in described else [value]
+    return all(any(_same(item, option) for option in described) for item in items)
+
+
+def _same(value: object, option: object) -> bool:
+    return value == option and isinstance(value, bool) == isinstance(option, bool)
+
+
+def _rope(key: str, value: Any, config: Mapping[str, Any], table: spec.Config) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {"rope": value} if value else {}
+    stated = {field: item for field, item in value.items() if item is not None}
+    kinds = list(dict.fromkeys(str(stated.pop(word))[:40] for word in _ROPE_TYPE if word in stated))
+    kind = "default" if not kinds else " and ".join(kinds)
+    found: dict[str, Any] = {}
+    theta = stated.pop("rope_theta", None)
+    thetas = [config.get(name) for name, means in table.used.items() if means == "rope_theta"]
+    if theta is not None and any(other is not None and other != theta for other in thetas):
+        found[f"{key}.rope_theta"] = theta
+    partial = stated.pop(_PARTIAL, None)
+    if partial is not None and not (rope.positive(partial) and partial == 1):
+        found[_PARTIAL] = partial
+    nested = any(isinstance(item, Mapping) for item in stated.values())
+    complete = all(rope.positive(stated.get(field)) for field in rope.LLAMA3_FIELDS)
+    if nested or kind not in {"default", "llama3"} or (kind == "llama3" and not complete):
+        found["rope.rope_type"] = kind
+    else:  # the default form reads none of these parameters, the llama3 form is described with them
+        stated = {field: item for field, item in stated.items() if field not in rope.LLAMA3_FIELDS}
+    return found | {f"rope.{field}": item for field, item in stated.items()}
