@@ -14,7 +14,7 @@ from typing import Any
 
 from atlas import dtypes, spec
 from atlas.errors import ConfigError, shown
-from atlas.resolution import dimensions, feed_forward, rope
+from atlas.resolution import dimensions, rope
 from atlas.resolution.model import Gap, Model, Scalar
 from atlas.spec.library import Library
 
@@ -144,7 +144,9 @@ class _Reading:
             elif key in table.computes:
                 rule = table.computes[key]
                 if not _among(value, rule.only):
-                    self.gaps.append(Gap(rule.says.replace("{value}", shown(value)), frozenset(rule.affects)))
+                    self.gaps.append(
+                        Gap(rule.reason.replace("{value}", shown(value)), frozenset(rule.affects))
+                    )
             elif key in table.used:
                 self._use(key, table.used[key], value)
             else:
@@ -226,7 +228,7 @@ class _Reading:
             )
         if "dim" in self.dims:
             try:
-                width = feed_forward.width(self.dims["dim"], multiple_of, multiplier)
+                width = dimensions.feed_forward_width(self.dims["dim"], multiple_of, multiplier)
             except OverflowError:
                 width = 0
             if not 1 <= width <= dimensions.LARGEST:

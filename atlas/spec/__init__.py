@@ -1,7 +1,8 @@
-"""The description files as they are: one class for each kind of table under `specs/`, one file for each kind of file.
+"""The classes of the description files: one class for each kind of table under `specs/`, and the library that loads them.
 
-A stray key, a wrong type or a missing field is an error, never silence (`extra="forbid"`, `strict`). Nothing is
-resolved here: names are strings until `atlas.spec.library` checks them across files and `atlas.graph.binding` binds them.
+An unknown key, a wrong type or a missing field is an error (`extra="forbid"`, `strict`). Names remain strings here:
+`atlas.spec.library` checks them across files, and `atlas.graph.binding` resolves them. May be imported by `evidence`,
+`resolution` and every room above them. Imports `grammar` and the ground floor.
 """
 
 from atlas.spec.architectures import (
