@@ -128,7 +128,7 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
         by_convention={name: elements for name, (_, elements) in by_convention.items()},
         stored_elements=by_convention[published][1],
         weight_bytes=None
-        if any("memory" in gap.affects and "flops" in gap.affects for gap in model.gaps)
+        if any("weights" in gap.affects for gap in model.gaps)
         else dtypes.size_bytes(model.dtype, by_convention[published][1]),
         dtype=model.dtype,
         tensor_count=by_convention[published][0],

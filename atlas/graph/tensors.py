@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from atlas import spec
 from atlas.errors import SpecError, UsageError
 from atlas.grammar import shapes
+from atlas.grammar.conditions import holds as is_met
 from atlas.grammar.names import Holding, Template, holding
 from atlas.grammar.shapes import REST, Shape, atoms
 from atlas.graph.graph import Graph, Weight
@@ -103,7 +104,9 @@ def rows(graph: Graph, name: str) -> list[Row]:
     locations = {(weight.id, block.id) for block, node in here for weight in node.weights}
     found: list[Row] = []
     named: set[tuple[str, str]] = set()
-    for text, entry in table.tensors.items():
+    unprefixed = not is_met(table.prefix_when, {**graph.architecture.flags, **graph.model.flags})
+    for full, entry in table.tensors.items():
+        text = full.removeprefix(table.prefix) if unprefixed else full
         holds = holding(entry if isinstance(entry, str) else entry.holds)
         only_in = None if isinstance(entry, str) else entry.block
         nodes = [weight.partition(".")[0] for weight in holds.weights]

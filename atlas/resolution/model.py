@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from atlas.errors import NotDescribed
+from atlas.errors import NotDescribed, shown
 
 Scalar = bool | int | float | str
+
+MOST_UNKNOWN = 20
+"""Most unknown keys that messages name; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,25 @@ class Gap:
 
     reason: str
     affects: frozenset[str]
-    """The commands whose answer depends on it. They refuse."""
+    """The commands whose answer depends on it, and which refuse; `weights` for the bytes of the weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A configuration key that is in none of the architecture's tables. It was not used.
+
+    Attributes:
+        where: the configuration, for the message.
+    """
+
+    key: str
+    value: Any
+    where: str
+
+    @property
+    def message(self) -> str:
+        plain = self.key.replace(".", "_").isidentifier() and len(self.key) <= 80
+        return f"{self.where}: the key {self.key if plain else shown(self.key)} is unknown and was not used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +85,8 @@ class Model:
     rests_on: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    """What is probably wrong in the configuration."""
+    unknown: tuple[Unknown, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     gaps: tuple[Gap, ...] = ()
     cites: tuple[str, ...] = ()
@@ -76,9 +100,18 @@ def require_described(model: Model, command: str) -> None:
     Raises:
         NotDescribed: naming each such setting.
     """
-    reasons = [gap.reason for gap in model.gaps if command in gap.affects]
+    also = {"weights"} if command in ("memory", "flops") else set()
+    reasons = [gap.reason for gap in model.gaps if gap.affects.intersection({command, *also})]
     if reasons:
         raise NotDescribed(
             f"{model.id}: {'; '.join(reasons)}. The answer of `atlas {command}` depends on it",
             hint="`atlas params` still counts its parameters",
         )
+
+
+def messages(model: Model) -> list[str]:
+    """The warnings and unknown keys of a configuration, as a command prints them."""
+    named = [each.message for each in model.unknown[:MOST_UNKNOWN]]
+    if rest := len(model.unknown) - len(named):
+        named.append(f"{model.unknown[0].where}: {rest:,} more keys are unknown and were not used")
+    return [*model.warnings, *named]

@@ -49,6 +49,11 @@ def decode(data: bytes, where: str) -> dict[str, Any]:
         raise ConfigError(
             f"{where} is a Git LFS pointer, not the file itself", hint="fetch it with `git lfs pull`"
         )
+    if text.lstrip()[:15].lower().startswith(("<!doctype html", "<html")):
+        raise ConfigError(
+            f"{where} is a web page, not JSON",
+            hint="a Hub URL with /blob/ is a page about the file; download the one with /resolve/",
+        )
     try:
         config = json.loads(text, object_pairs_hook=no_key_twice)
     except KeyTwice as error:

@@ -11,6 +11,8 @@ from atlas.spec.architectures import (
     Computes,
     Config,
     Convention,
+    Generation,
+    Head,
     Input,
     Node,
     Part,
@@ -22,6 +24,7 @@ from atlas.spec.bibliography import Bibliography, Cite, Source
 from atlas.spec.catalogue import Catalogue, CatalogueEntry, Named
 from atlas.spec.components import Component, Step, Weight
 from atlas.spec.models import Conflict, Entry, Family
+from atlas.spec.quantisations import Quantisation
 from atlas.spec.table import Note, Spec, Words
 
 __all__ = [
@@ -39,11 +42,14 @@ __all__ = [
     "Convention",
     "Entry",
     "Family",
+    "Generation",
+    "Head",
     "Input",
     "Named",
     "Node",
     "Note",
     "Part",
+    "Quantisation",
     "Row",
     "Source",
     "Spec",

@@ -46,6 +46,8 @@ class Part(Spec):
     node: Node | None = None
     stack: str | None = None
     of: str | None = None
+    when: str | None = None
+    """A condition on the architecture's flags; without it, the part is always there."""
 
 
 class Input(Words):
@@ -63,6 +65,10 @@ class Row(Spec):
 
 class Convention(Spec):
     title: str
+    prefix: str = ""
+    """What the names begin with, except in checkpoints without it."""
+    prefix_when: str | None = None
+    """A condition on the architecture's flags; if it is not met, the names have no `prefix`."""
     stores_tied: bool = False
     """Whether a tied matrix is stored under both of its names."""
     tensors: dict[str, str | Row]
@@ -77,6 +83,30 @@ class Computes(Spec):
     affects: list[str]
 
 
+class Head(Spec):
+    """What a class in `architectures` puts on top of the last layer."""
+
+    head: str
+    """The value of the architecture's flag `head`."""
+    used: dict[str, str] = {}
+    counted: dict[str, str] = {}
+    """Key -> an axis; its size is the number of the key's entries (`id2label`)."""
+    defaults: dict[str, int] = {}
+    """Sizes of axes that no key states."""
+    lacks: str = ""
+    """For a class without logits over the vocabulary: what it has instead, as a clause of a message."""
+    affects: list[str] = []
+    """The commands that need such logits, and refuse."""
+
+
+class Generation(Spec):
+    """Other defaults for files that state one of some keys: a later version of the code reads those."""
+
+    stated: list[str]
+    whose: str
+    defaults: dict[str, Value] = {}
+
+
 class Config(Spec):
     """The meaning of the keys of a configuration file. A key that is in none of these tables is unknown."""
 
@@ -86,6 +116,10 @@ class Config(Spec):
     absent: dict[str, Value] = {}
     """Key -> the value an absent key means, where null means something else."""
     defaults: dict[str, Value] = {}
+    generations: list[Generation] = []
+    """Versions of the code with other defaults; the first that fits is used."""
+    classes: dict[str, Head] = {}
+    """Class in `architectures` -> its head. Other classes are refused."""
     whose: str = ""
     """Whose code the defaults are from, for the note on a default that is used."""
     only: dict[str, list[Value | list[Value]]] = {}

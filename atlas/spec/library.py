@@ -21,7 +21,7 @@ from atlas.spec.toml_files import read_toml as read_toml
 
 T = TypeVar("T", bound=spec.Spec)
 
-PARTS = ("axes.toml", "bibliography", "components", "architectures", "catalogue", "models")
+PARTS = ("axes.toml", "bibliography", "components", "architectures", "quantisations", "catalogue", "models")
 """What a folder of description files may contain."""
 
 MOST_BYTES = 8 * 2**20
@@ -180,6 +180,9 @@ class Library:
     def architecture(self, name: str) -> spec.Architecture:
         return self._load(spec.Architecture, "architectures", name)
 
+    def quantisations(self) -> list[spec.Quantisation]:
+        return [self._load(spec.Quantisation, "quantisations", name) for name in self.paths("quantisations")]
+
     def config(self, architecture: spec.Architecture, name: str) -> spec.Config:
         """The meaning of the keys of a configuration file, merged with the table that it extends (`like`).
 
@@ -213,7 +216,10 @@ class Library:
             update={
                 field: merged(field) for field in ("used", "absent", "defaults", "only", "computes", "agrees")
             }
-            | {"ignored": [key for key in base.ignored if key not in own_keys] + own.ignored}
+            | {
+                "ignored": [key for key in base.ignored if key not in own_keys] + own.ignored,
+                "classes": own.classes or base.classes,
+            }
         )
 
     # ---- the catalogue

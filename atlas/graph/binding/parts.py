@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from atlas.errors import ConfigError
 from atlas.grammar import shapes
+from atlas.grammar.conditions import holds
 from atlas.grammar.shapes import Shape
 from atlas.graph.binding.binding import Binding, known_dtypes
 from atlas.graph.binding.layers import layers
@@ -30,6 +31,7 @@ class Parts:
         self.dims = dims
         self.nodes = Nodes(binding, dims)
         self.places: dict[str, tuple[str, int]] = {}
+        self.flags = {**binding.architecture.flags, **binding.model.flags}
 
     def graph(self) -> Graph:
         """Bind all parts and check every name and shape.
@@ -44,6 +46,8 @@ class Parts:
             known_dtypes(f"architecture {self.architecture.id}: inputs.{name}", entry.dtype)
         parts: list[Block | Stack] = []
         for i, part in enumerate(self.architecture.graph):
+            if not holds(part.when, self.flags):
+                continue
             if part.node is not None and part.stack is part.of is None:
                 self._place(part.node.id, "graph", i)
                 if part.node.id in self.architecture.blocks:
@@ -115,7 +119,14 @@ class Parts:
 
     def _ties(self) -> None:
         weights, ties = self.nodes.weights, self.architecture.ties
+        absent = {
+            part.node.id
+            for part in self.architecture.graph
+            if part.node is not None and not holds(part.when, self.flags)
+        }
         for pair in ties.items():
+            if absent.intersection(name.partition(".")[0] for name in pair):
+                continue
             if unknown := [name for name in pair if name not in weights]:
                 raise self.binding.fault("ties", f"{', '.join(unknown)}: no component declares it")
             if pair[1] in ties:
