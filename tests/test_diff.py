@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from atlas.analyse.diff import diff
 from atlas.graph.binding import bind
 from atlas.graph.graph import Graph
 from atlas.resolution import config
+from atlas.resolution.resolve import from_path
 from atlas.spec.library import Library, builtin_folder
 
 
@@ -188,6 +191,10 @@ UNDESCRIBED: list[tuple[dict[str, Any], list[tuple[str, Any, Any]]]] = [
     ),
     ({"final_logit_softcapping": 30.0}, [("final_logit_softcapping", None, 30.0)]),
     ({"torch_dtype": "float9"}, [("torch_dtype", None, "float9")]),
+    (
+        {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
+        [("rope.rope_type", None, "llama3"), ("rope.factor", None, 8.0)],
+    ),
 ]
 
 
@@ -235,6 +242,21 @@ def test_two_spellings_of_one_setting_are_no_difference(
 ) -> None:
     base = {key: value for key, value in small.items() if key != "hidden_act"}
     assert diff(bound(base | a), bound(base | b)).settings == ()
+
+
+def test_quantised_weights_that_only_the_files_show_are_a_row(
+    tmp_path: Path, small: dict[str, Any], library: Library
+) -> None:
+    """The same configuration twice; next to one of them a safetensors file whose matrix is F8."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(small))
+    header = json.dumps({"w": {"dtype": "F8_E4M3", "shape": [2, 2], "data_offsets": [0, 4]}}).encode()
+    (tmp_path / "b" / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    one, other = (bind(from_path(tmp_path / name, library), library) for name in ("a", "b"))
+    found = diff(one, other)
+    assert [(row.name, row.a, row.described) for row in found.settings] == [("quantisation", None, False)]
+    assert "F8_E4M3" in found.settings[0].b
 
 
 def test_one_setting_of_a_quantisation_is_one_row(bound: Callable[..., Graph], small: dict[str, Any]) -> None:

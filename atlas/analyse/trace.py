@@ -133,7 +133,7 @@ def trace(graph: Graph, sizes: Pass | None = None) -> Trace:
         )
     steps: list[TracedStep] = []
     producers = Producers(graph)
-    for layer, block in graph.walk():
+    for layer, block in graph.blocks_in_order():
         producers.enter(block)
         prefix = "" if layer is None else f"{block.stack}.{layer}."
         placed = iter(rows[block.id])

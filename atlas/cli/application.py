@@ -16,6 +16,7 @@ from atlas.version import __version__
 
 COMMANDS = {
     "models": "models",
+    "show": "show",
     "params": "params",
     "trace": "trace",
     "explain": "explain",

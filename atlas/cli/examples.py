@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "models": ("atlas models", "atlas models --family llama3.2", "atlas models --json"),
-    "show": ("atlas show llama3.1-8b", "atlas show llama3-8b llama3.1-8b"),
+    "models": ("atlas models", "atlas models 3.1 instruct", "atlas models --family llama3.2 --csv"),
+    "show": ("atlas show llama3.1-8b", "atlas show llama3-8b llama3.1-8b llama3.2-1b"),
     "params": (
         "atlas params llama3.1-8b",
         "atlas params llama3.2-1b --by tensor --csv",
@@ -12,7 +12,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "trace": (
         "atlas trace llama3.2-1b",
-        "atlas trace llama3.2-1b --batch 1 --positions 128",
+        "atlas trace llama3.1-8b --layer 0 --component attention --positions 128",
         "atlas trace path/to/config.json --json",
     ),
     "explain": (

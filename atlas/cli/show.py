@@ -18,7 +18,7 @@ def show(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL...", help="Catalogue ids, Hub ids or paths; several are shown side by side."
+            metavar="MODEL…", help="Catalogue ids, Hub ids or paths; several are shown side by side."
         ),
     ],
     json: Json = False,

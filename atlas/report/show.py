@@ -91,7 +91,7 @@ def _rows(models: tuple[ModelFacts, ...]) -> Iterator[tuple[str, ...]]:
         ("tied embeddings", ["yes" if facts.tied else "no" for facts in models]),
         ("parameters", [facts.total_parameters for facts in models]),
         ("active per token", [facts.active_parameters for facts in models]),
-        ("weights", [_size(facts.weight_bytes) for facts in models]),
+        ("weights", [_size(facts.weight_bytes) or "size not described" for facts in models]),
         ("KV cache per token", [_size(facts.kv_bytes_per_token) for facts in models]),
         ("conflicts", [len(facts.conflicts) for facts in models]),
         ("not described", [len(facts.not_described) or None for facts in models]),

@@ -12,6 +12,9 @@ from atlas import dtypes, spec
 from atlas.resolution import rope
 
 _ROPE_TYPE = ("rope_type", "type")
+_DESCRIBED_ELSEWHERE = ("architectures",)
+"""Keys that an architecture's description covers as a whole: the model's class, and with it its head."""
+
 _PARTIAL = "partial_rotary_factor"
 
 
@@ -27,7 +30,9 @@ def undescribed(config: Mapping[str, Any], table: spec.Config) -> dict[str, Any]
     """
     found: dict[str, Any] = {}
     for key, value in config.items():
-        if value is None or key in table.ignored or key in table.agrees or key in table.only:
+        if value is None or key in _DESCRIBED_ELSEWHERE or key in table.ignored or key in table.agrees:
+            continue
+        if key in table.only:
             continue
         if key in table.computes:
             if not is_described(value, table.computes[key].only):
