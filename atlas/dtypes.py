@@ -1,4 +1,4 @@
-"""Dtypes: safetensors' codes, their width in bits, and the other names people write for them.
+"""Dtypes: the codes of safetensors, their width in bits, and their other names (torch, config.json).
 
 Codes and widths are those of the safetensors format, version 0.8 (its `Dtype` enum), which includes
 four types narrower than a byte; their tensors must still end on a whole byte.
@@ -33,7 +33,7 @@ BITS = {
     "U64": 64,
 }
 
-# What torch, configs and people call them.
+# Other names: of torch, of configurations, and common abbreviations.
 _ALIASES = {
     "bfloat16": "BF16",
     "float16": "F16",
@@ -62,7 +62,7 @@ _ALIASES = {
 
 
 def find(name: str) -> str | None:
-    """The code a name means, whatever its case and with or without `torch.`; None if it means none."""
+    """The code of a dtype's name, in any case, with or without `torch.`; None if no dtype has that name."""
     plain = name.strip().removeprefix("torch.")
     if plain.upper() in BITS:
         return plain.upper()
@@ -70,7 +70,7 @@ def find(name: str) -> str | None:
 
 
 def code(name: str) -> str:
-    """The code a name means.
+    """The code of a dtype's name.
 
     Raises:
         UsageError: no dtype is called that.

@@ -10,14 +10,14 @@ from atlas.errors import UsageError
 
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 MOST_COUNT = 2**40
-"""Of what an option counts: far beyond any machine, and small enough for every figure to be read."""
+"""Largest count an option accepts: beyond any machine, and small enough that every result stays readable."""
 
 MOST_BYTES = 2**80
 MOST_RATE = 1e30
-"""Of a size in bytes and of a rate per second: far beyond any machine."""
+"""Largest size in bytes and largest rate per second that are accepted: beyond any machine."""
 
 _LONGEST = 60
-"""Characters of a number: with more it is no size or rate that anybody has."""
+"""Most characters a number may have."""
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B?", re.IGNORECASE)
 _RATE = re.compile(r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)([KMGTPkmgtp]?)")
@@ -25,7 +25,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
 def whole_number(text: str, what: str) -> int:
-    """A count that an option takes; its least value is for the caller to say.
+    """The value of an option that counts; the caller checks its lower bound.
 
     Args:
         what: the option, for messages.
@@ -53,11 +53,11 @@ def size_bytes(text: str, what: str = "") -> int:
     said = f"{what} {_short(text)!r}".strip()
     found = _SIZE.fullmatch(text.strip())
     if found is None or (found[3] and not found[2]):
-        raise UsageError(f"{said} is no size", hint="write 80GB (80 × 10⁹ bytes) or 80GiB (80 × 2³⁰)")
+        raise UsageError(f"{said} is not a size", hint="write 80GB (80 × 10⁹ bytes) or 80GiB (80 × 2³⁰)")
     unit = (1024 if found[3] else 1000) ** _POWERS[found[2].upper()]
     amount = Fraction(found[1]) * unit if len(found[1]) <= _LONGEST else None
     if amount is None or amount > MOST_BYTES:
-        raise UsageError(f"{said} is beyond any size, expected at most {MOST_BYTES:,} bytes")
+        raise UsageError(f"{said} is too large, expected at most {MOST_BYTES:,} bytes")
     if amount != int(amount) or amount < 1:
         raise UsageError(f"{said} is not a whole, positive number of bytes")
     return int(amount)
@@ -78,13 +78,13 @@ def per_second(text: str, what: str = "") -> float:
         plain = plain.removesuffix(unit)
     found = _RATE.fullmatch(plain)
     if found is None or len(found[1]) > _LONGEST:
-        raise UsageError(f"{said} is no rate", hint="write 989T, 3.35TB or 9.89e14")
+        raise UsageError(f"{said} is not a rate", hint="write 989T, 3.35TB or 9.89e14")
     amount = Decimal(found[1]) * Decimal(1000) ** _POWERS[found[2].upper()]
     if not 1 <= amount <= Decimal(MOST_RATE):
-        raise UsageError(f"{said} is no rate of any machine, expected 1 to {MOST_RATE:g} a second")
+        raise UsageError(f"{said} is not a rate of a machine, expected 1 to {MOST_RATE:g} a second")
     return float(amount)
 
 
 def _short(text: str) -> str:
-    """A value as a message shows it."""
+    """A value shortened for a message."""
     return text if len(text) <= _LONGEST else f"{text[:30]}…{text[-10:]} ({len(text):,} characters)"

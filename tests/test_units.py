@@ -27,14 +27,14 @@ def test_a_size_is_exact(text: str, expected: int) -> None:
     [
         (
             "9" * 5000,
-            f"--fit '{'9' * 30}…{'9' * 10} (5,000 characters)' is beyond any size, expected at most",
+            f"--fit '{'9' * 30}…{'9' * 10} (5,000 characters)' is too large, expected at most",
         ),
         (str(2**80 + 1), f"expected at most {MOST_BYTES:,} bytes"),
-        ("1e999GB", "is no size"),
-        ("-1GB", "is no size"),
+        ("1e999GB", "is not a size"),
+        ("-1GB", "is not a size"),
         ("0", "not a whole, positive number"),
         ("1." + "0" * 31 + "1GB", "not a whole, positive number"),  # 28 digits, Decimal's own, would round it
-        ("0." + "0" * 5000 + "1GB", "beyond any size"),
+        ("0." + "0" * 5000 + "1GB", "is too large"),
     ],
     ids=lambda value: value[:12],
 )
@@ -74,7 +74,7 @@ def test_a_rate(text: str, expected: float) -> None:
     ids=lambda value: value[:12],
 )
 def test_a_rate_beyond_reason(text: str) -> None:
-    with pytest.raises(UsageError, match=r"^--flops .* is no rate") as caught:
+    with pytest.raises(UsageError, match=r"^--flops .* is not a rate") as caught:
         per_second(text, "--flops")
     assert len(caught.value.message) < 300
 

@@ -1,4 +1,4 @@
-"""What `atlas params` says: exact parameter counts, each with the calculation that gives it and where it stands."""
+"""The result of `atlas params`: exact parameter counts, each with its calculation and its source."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from atlas.spec.library import Library
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One component, over all layers it stands in.
+    """One component, over all the layers that contain it.
 
     Attributes:
-        calculation: what gives the parameters of one instance: `128,256 × 4,096 = 525,336,576`.
-        parameters: those of all instances; 0 for a tied matrix, which is counted where it is stored.
-        tied_to: the component whose matrix it is.
+        calculation: the parameters of one instance, written out: `128,256 × 4,096 = 525,336,576`.
+        parameters: of all instances; 0 for a tied matrix, which is counted at the component that stores it.
+        tied_to: the component whose matrix this one shares.
     """
 
     id: str
@@ -45,7 +45,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A weight in one layer, with the name of the tensor that holds it in each convention; None where none does."""
+    """A weight in one layer, and the name of the tensor that stores it in each convention (None where it is not stored)."""
 
     name: Mapping[str, str | None]
     shape: tuple[int, ...]
@@ -54,10 +54,10 @@ class Tensor:
     tied_to: str | None
 
 
-# A model's conflict with its cites resolved: a model holds their ids, what is printed holds the places.
+# `resolution.model.Conflict` with its cites resolved: a model has the ids of its cites, the result has files and lines.
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Where the catalogue's entry and the released checkpoint disagree, which value is used, and why."""
+    """A field on which the catalogue entry and the released checkpoint disagree, the value used, and why."""
 
     field: str
     catalogue: Scalar | None
@@ -68,17 +68,17 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What `atlas params` says.
+    """The result of `atlas params`.
 
     Attributes:
         total_parameters: distinct trained parameters of the released checkpoint; a tied matrix once.
-        active_parameters: those one text token passes through.
-        logical_parameters: the same as the total with a tied matrix counted in both of its places.
-        catalogue_parameters: what the catalogue entry gives when the reference code is built from it as it stands.
-        by_convention: the numbers a checkpoint stores in each convention.
-        stored_elements: those in the convention the checkpoint is published in.
-        weight_bytes: the bytes those take in `dtype`; None for weights stored quantised.
-        devices: with N devices, the parameters on each: matrices split evenly, vectors on every one.
+        active_parameters: the parameters that one text token passes through.
+        logical_parameters: the total with a tied matrix counted in both of its places.
+        catalogue_parameters: the count of the model that the reference code builds from the unchanged catalogue entry.
+        by_convention: the elements that a checkpoint stores in each convention.
+        stored_elements: the elements stored in the convention in which the checkpoint is published.
+        weight_bytes: their bytes in `dtype`; None for weights stored quantised.
+        devices: the number of devices over which the weights are split, if one was given.
     """
 
     model: str
@@ -99,7 +99,7 @@ class Counts:
     parameters_per_device: int | None
     rests_on: str
     cites: tuple[Evidence, ...]
-    """What bears the dimensions out."""
+    """The sources of the dimensions."""
     notes: tuple[str, ...]
     conflicts: tuple[Conflict, ...]
 
@@ -108,15 +108,15 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
     """Count every parameter of a model.
 
     Args:
-        by: `component`, `layer` or `tensor`: what is listed beside the components.
-        devices: over how many devices the weights are spread.
+        by: `component`, `layer` or `tensor`: what is listed in addition to the components.
+        devices: the number of devices over which the weights are split.
     """
     model = graph.model
     published = tensors.published(graph)
     by_convention = {name: parameters.stored(graph, name) for name in graph.architecture.conventions}
     notes = list(model.notes) + [f"{gap.says[0].upper()}{gap.says[1:]}." for gap in model.gaps]
     if not model.dtype_stated:
-        notes.append(f"The configuration states no dtype; bytes are for {model.dtype}, an assumption.")
+        notes.append(f"The configuration states no dtype; bytes assume {model.dtype}.")
     catalogued = model.as_catalogued
     return Counts(
         model=model.id,
@@ -180,7 +180,7 @@ def _layers(graph: Graph) -> list[Layer]:
 
 
 def _tensors(graph: Graph) -> list[Tensor]:
-    """Every weight in every layer, in execution order, named as each convention names it."""
+    """Every weight of every layer in execution order, with its name in each convention."""
     names: dict[str, dict[tuple[str, int | None], str]] = {}
     for convention in graph.architecture.conventions:
         table: dict[tuple[str, int | None], str] = {}
@@ -189,7 +189,7 @@ def _tensors(graph: Graph) -> list[Tensor]:
                 continue
             word, layers = row.layers or ("", (None,))
             for layer in layers:
-                # A tensor for each expert is one line here, its placeholder left standing.
+                # One line stands for the tensors of all experts: `{expert}` is left in the name.
                 name = row.template.text.replace(f"{{{word}}}", str(layer))
                 table |= {(weight.id, layer): name for weight in row.weights}
         names[convention] = table

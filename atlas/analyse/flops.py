@@ -1,4 +1,4 @@
-"""FLOPs of a pass for each component, the bytes it moves, and which of the two bounds it on a given machine."""
+"""FLOPs of one forward pass by component, the bytes each moves, and which of the two bounds it on a given machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ComponentFlops:
     Attributes:
         bytes: weights, operands and results of its products, each moved once.
         intensity: FLOPs for each byte.
-        bound: `compute` or `memory` on the machine asked about; None where none was.
+        bound: `compute` or `memory` on the given machine; None without one.
     """
 
     id: str
@@ -43,7 +43,7 @@ class Flops:
     total_flops: int
     total_bytes: int
     seconds: float | None
-    """At least so long on the machine asked about: each component at the slower of its two limits."""
+    """Lower bound on the given machine at 100 % of its peaks: each component at the slower of its two limits."""
     components: tuple[ComponentFlops, ...]
     convention: str
 

@@ -15,7 +15,7 @@ from atlas.resolution.model import require_described
 from atlas.units import MOST_COUNT
 
 FIT = ("F64", "F32", "BF16", "F16", "F8_E5M2", "F8_E4M3", "I8", "U8", "F4")
-"""The dtypes in which weights or a cache may be sized."""
+"""The dtypes accepted for weights and for the cache."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`atlas memory` and `atlas flops`: what a model needs of a machine."""
+"""`atlas memory` and `atlas flops`: the bytes and the FLOPs of a model."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def flops(
     from atlas.report import memory as show
 
     if (rate is None) != (bandwidth is None):
-        raise UsageError("--flops and --bandwidth go together: what bounds a component depends on both")
+        raise UsageError("--flops and --bandwidth go together: the bound of a component depends on both")
     result = counted(
         graph_of(model, library_of(specs)),
         batch=batch,

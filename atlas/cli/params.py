@@ -27,11 +27,11 @@ def register(app: typer.Typer) -> None:
 
 def params(
     model: ModelName,
-    by: Annotated[By, typer.Option("--by", help="What is listed.")] = By.component,
+    by: Annotated[By, typer.Option("--by", help="The rows of the table.")] = By.component,
     devices: Annotated[
         int | None,
         typer.Option(
-            "--devices", metavar="N", parser=count("--devices"), help="Also say what each of N devices holds."
+            "--devices", metavar="N", parser=count("--devices"), help="Also count the parameters on each of N devices."
         ),
     ] = None,
     json: Json = False,
@@ -39,7 +39,7 @@ def params(
     csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values.")] = False,
     specs: Specs = None,
 ) -> None:
-    """Count every parameter exactly, component by component, with the calculation and the source that bears it out.
+    """Count every parameter exactly, component by component, with its calculation and its source.
 
     Example: atlas params llama3.1-8b --by tensor --csv
     """

@@ -1,4 +1,4 @@
-"""`atlas memory` and `atlas flops` for reading."""
+"""The tables of `atlas memory` and `atlas flops`."""
 
 from __future__ import annotations
 
@@ -62,5 +62,5 @@ def flops(result: Flops) -> None:
     headers = ["component", "FLOPs", "bytes", "FLOPs/byte", *(["bound by"] if bound else [])]
     console.out(console.table(headers, rows, right=[1, 2, 3]))
     if result.seconds is not None:
-        console.line(f"at least   {result.seconds * 1000:,.3f} ms on that machine, were nothing lost")
+        console.line(f"at least   {result.seconds * 1000:,.3f} ms at 100 % of peak")
     console.line(f"counted    {result.convention}")

@@ -1,4 +1,4 @@
-"""`atlas params` for reading, as Markdown, and as CSV: the same rows."""
+"""The tables of `atlas params`: for the terminal, in Markdown and in CSV."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from atlas.report.plain import gibibytes
 
 
 def show(counts: Counts, by: str) -> None:
-    """The table, then what the total is made of, and where each figure stands."""
+    """Print the table, then the totals and the sources."""
     headers, right, rows = _rows(counts, by, sources=True)
     title = f"{counts.name} · {counts.model}" if counts.name != counts.model else counts.model
     console.line(title)
@@ -75,7 +75,7 @@ def _total(counts: Counts, headers: Sequence[str]) -> list[str]:
 
 
 def _below(counts: Counts) -> list[str]:
-    size = "quantised, in bytes that are not described"
+    size = "quantised: size in bytes not described"
     if counts.weight_bytes is not None:
         size = f"{counts.weight_bytes:,} bytes in {counts.dtype} ({gibibytes(counts.weight_bytes)})"
     lines = [f"stored     {counts.tensor_count:,} tensors, {size}"]
@@ -86,10 +86,10 @@ def _below(counts: Counts) -> list[str]:
             f"logical    {counts.logical_parameters:,}: the tied matrix counted in both of its places"
         )
     if counts.catalogue_parameters not in (None, counts.total_parameters):
-        lines.append(f"catalogue  {counts.catalogue_parameters:,}: what Meta's entry gives as it stands")
+        lines.append(f"catalogue  {counts.catalogue_parameters:,}: the model built from Meta's unchanged entry")
     if counts.devices and counts.parameters_per_device is not None:
         lines.append(f"device     {counts.parameters_per_device:,} on each of {counts.devices:,}")
-    lines.append(f"rests on   {counts.rests_on}")
+    lines.append(f"dimensions {counts.rests_on}")
     files = {(e.repo, e.revision, e.path): "" for c in counts.components for e in c.cites[:1]}
     files |= {(e.repo, e.revision, e.path): e.where for e in counts.cites[:1]}
     for (repo, revision, path), where in files.items():
@@ -97,12 +97,12 @@ def _below(counts: Counts) -> list[str]:
     for conflict in counts.conflicts:
         said, used = _said(conflict.catalogue), _said(conflict.used)
         lines.append(
-            f"conflict   {conflict.field}: the catalogue says {said}, used is {used}. {conflict.why}"
+            f"conflict   {conflict.field}: the catalogue has {said}, the released model has {used}. {conflict.why}"
         )
     return lines + [f"note       {note}" for note in counts.notes]
 
 
 def _said(value: object) -> str:
     if value is None:
-        return "nothing"
+        return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
