@@ -33,6 +33,9 @@ BITS = {
     "U64": 64,
 }
 
+ACTIVATIONS = ("F32", "F16", "BF16")
+"""The dtypes in which engines compute activations, and by default cache keys and values."""
+
 # Other names: of torch, of configurations, and common abbreviations.
 _ALIASES = {
     "bfloat16": "BF16",
@@ -82,6 +85,11 @@ def code(name: str) -> str:
             hint=f"use one of {', '.join(BITS)}, or torch's name such as bfloat16",
         )
     return known
+
+
+def of_activations(stored: str) -> str:
+    """The dtype of the activations of a model whose weights are stored in that dtype: BF16 unless it is one of `ACTIVATIONS`."""
+    return stored if stored in ACTIVATIONS else "BF16"
 
 
 def size_bytes(dtype: str, elements: int) -> int:

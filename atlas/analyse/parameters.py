@@ -5,7 +5,6 @@ Exact integers computed from the bound graph alone. `counts` collects them into 
 
 from __future__ import annotations
 
-from atlas.errors import UsageError
 from atlas.grammar import shapes
 from atlas.graph import tensors
 from atlas.graph.graph import Block, Graph, Operand, Weight
@@ -79,32 +78,6 @@ def stored(graph: Graph, convention: str) -> tuple[int, int]:
                 each *= length
             elements += many * each
     return names, elements
-
-
-def per_device(graph: Graph, devices: int) -> int:
-    """Parameters on each of several devices, as Meta's model-parallel layers split them.
-
-    A matrix is cut evenly along one side; a vector is on every device; a key or value projection is never cut within a
-    head, so beyond one head for each device they repeat.
-
-    Raises:
-        UsageError: a matrix does not divide.
-    """
-    if devices < 1:
-        raise UsageError(f"--devices is {devices}, expected 1 or more")
-    held = 0
-    for weight in graph.weights.values():
-        if graph.tied_to(weight) is not None:
-            continue
-        size = graph.size(weight)
-        if len(weight.shape) > 1:
-            heads = graph.dims.get("n_kv_heads", devices)
-            parts = min(devices, heads) if "n_kv_heads" in shapes.atoms(weight.shape) else devices
-            if size % parts or (parts < devices and devices % parts):
-                raise UsageError(f"{weight.component} cannot be cut evenly over {devices:,} devices")
-            size //= parts
-        held += size * graph.instances(weight)
-    return held
 
 
 def calculation(graph: Graph, weight: Weight) -> str:

@@ -38,6 +38,14 @@ ModelName = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print the table as CSV, with plain integers.")]
+Names = Annotated[
+    str | None,
+    typer.Option(
+        "--names",
+        metavar="hf|meta",
+        help="Names of components and tensors in the table: the Hub's (hf) or Meta's (meta).",
+    ),
+]
 Specs = Annotated[
     list[Path] | None,
     typer.Option(

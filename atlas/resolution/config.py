@@ -61,6 +61,7 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
         dtype=read.dtype or "BF16",
         dtype_stated=read.dtype is not None,
         context_length=read.context_length,
+        names="hf" if file == "config.json" else "meta",
         rests_on=f"the configured dimensions in {id}",
         notes=tuple(read.notes),
         warnings=tuple(read.warnings),
@@ -144,7 +145,11 @@ class _Reading:
             elif key in table.computes:
                 rule = table.computes[key]
                 if not _among(value, rule.only):
-                    self.gaps.append(Gap(rule.says.replace("{value}", shown(value)), frozenset(rule.affects)))
+                    within = config.get(rule.window) if rule.window else None
+                    within = within if type(within) is int and within > 0 else None
+                    self.gaps.append(
+                        Gap(rule.says.replace("{value}", shown(value)), frozenset(rule.affects), within)
+                    )
             elif key in table.used:
                 self._use(key, table.used[key], value)
             else:

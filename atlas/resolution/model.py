@@ -30,7 +30,9 @@ class Gap:
 
     says: str
     affects: frozenset[str]
-    """The commands whose answer depends on it, and which therefore refuse."""
+    """The commands whose answer depends on it, and which therefore refuse; `weights` for the weights' bytes alone."""
+    within: int | None = None
+    """The longest context on which it has no effect (a sliding window's length); None if it always has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Model:
     family: str = ""
     kind: str = ""
     hub_id: str | None = None
+    names: str = ""
+    """The convention whose names tables show first; the architecture's first one if empty."""
     rests_on: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -73,15 +77,28 @@ class Model:
     """For a catalogued model: what its entry gives when the reference code is built from it as it stands."""
 
 
-def require_described(model: Model, command: str) -> None:
+def require_described(model: Model, command: str, context: int | None = None) -> None:
     """Refuse where the command's answer depends on something that is not described.
+
+    Args:
+        context: the positions that the answer covers, so that a longer sliding window does not matter; None if unknown.
 
     Raises:
         NotDescribed: naming every such setting.
     """
-    reasons = [gap.says for gap in model.gaps if command in gap.affects]
+    gaps = [gap for gap in model.gaps if command in gap.affects]
+    if context is not None:
+        gaps = [gap for gap in gaps if gap.within is None or context > gap.within]
+    reasons = [gap.says for gap in gaps]
     if reasons:
         raise NotDescribed(
             f"{model.id}: {'; '.join(reasons)}, and what `atlas {command}` would say depends on it",
-            hint="`atlas params` counts it all the same",
+            hint="`atlas params` counts it all the same"
+            + _unaffected(None if context is None else [gap.within for gap in gaps]),
         )
+
+
+def _unaffected(within: list[int | None] | None) -> str:
+    """The end of a hint: up to which context there is an answer; empty if there is none at any."""
+    known = [length for length in within or [] if length is not None]
+    return f"; contexts of up to {min(known):,} positions are answered" if known and known == within else ""

@@ -74,6 +74,8 @@ class Computes(Spec):
     only: list[Value] = []
     says: str
     affects: list[str]
+    window: str = ""
+    """The config key with the longest context on which the setting has no effect."""
 
 
 class Config(Spec):
