@@ -255,9 +255,9 @@ def test_rows_that_conventions_store_in_another_order(
     assert rows["attention.wq"] == {"meta": "(n_heads pair two) dim", "hf": "(n_heads two pair) dim"}
     assert rows["attention.wk"]["hf"] == "(n_kv_heads two pair) dim"
     assert len(set(rows["attention.wv"].values())) == 1
-    (note,) = [note for note in found.notes if "another order" in note]
+    (note,) = [note for note in found.notes if "different order" in note]
     assert "attention.wq and attention.wk" in note
-    assert not any("another order" in note for note in counts.count(graph_of("llama3.1-8b"), library).notes)
+    assert not any("different order" in note for note in counts.count(graph_of("llama3.1-8b"), library).notes)
 
 
 def test_bytes_of_every_row(graph_of: Callable[[str], Graph], library: Library) -> None:

@@ -45,7 +45,7 @@ def kv_head_copies(graph: Graph, devices: int) -> int:
 
 
 def copies_note(graph: Graph, devices: int) -> list[str]:
-    """The sentence that says that key and value heads are repeated, if they are."""
+    """A note that key and value heads are repeated, if they are."""
     copies = kv_head_copies(graph, devices)
     if copies == 1:
         return []

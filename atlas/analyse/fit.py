@@ -1,4 +1,4 @@
-"""Whether a context fits into a device's memory, what is short, and the longest context or the most devices' share that fits."""
+"""Whether a context fits into a device's memory, what is short, the longest context that fits, and the number of devices it takes."""
 
 from __future__ import annotations
 
@@ -125,12 +125,12 @@ def _limit(longest: int, request: Request) -> str:
     return "asked" if request.own is not None and longest == request.context > request.own else "memory"
 
 
-def _most(limit: int, holds: Callable[[int], bool]) -> int:
-    """The largest number up to `limit` for which a condition holds that fails for all larger ones; 0 if for none."""
-    if not holds(1):
+def _most(limit: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to `limit` that fits, where all smaller ones fit too; 0 if none does."""
+    if not fits(1):
         return 0
     low, high = 1, limit
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low

@@ -29,7 +29,7 @@ class Memory:
     Attributes:
         dtype: of the weights.
         kv_dtype: of the cached keys and values.
-        weights_bytes: None if the weights are stored in a way that is not described; `weights_reason` says which.
+        weights_bytes: None if the weights are stored in a way that is not described; `weights_reason` names it.
         kv_bytes_per_token: keys and values of one position of one sequence, in all layers.
         kv_bytes: those of `batch` sequences of `context` positions.
         kv_reserved_bytes: of an engine that reserves the model's own context, or the longer one asked for, for every sequence.

@@ -46,7 +46,7 @@ def orders(graph: Graph) -> dict[str, Order]:
             )
             for convention, layout in layouts.items()
         }
-        # An axis that one convention counts in the tensor's name says nothing of the order within a tensor.
+        # An axis that one convention counts in the tensor's name has no place in the order within a tensor.
         common = set.intersection(*(set(shapes.atoms(layout)) for layout in opened.values()))
         flat = [[axis for axis in shapes.atoms(layout) if axis in common] for layout in opened.values()]
         found[weight.id] = Order(
@@ -63,13 +63,13 @@ def order_note(order: Mapping[str, Order]) -> list[str]:
     if not found:
         return []
     return [
-        f"The rows of {_and([each.component for each in found])} are in another order in each convention: "
+        f"The rows of {_and([each.component for each in found])} are in a different order in each convention: "
         + "; ".join(
             f"{each.component} is stored as "
             + _and([f"{layout} in {convention}" for convention, layout in each.layouts.items()])
             for each in found
         )
-        + ". The names stand for the same matrix with its rows permuted, not for equal tensors."
+        + ". Both are the same matrix with its rows permuted, not equal tensors."
     ]
 
 

@@ -97,7 +97,7 @@ def _fit(fit: Fit, result: Memory) -> str:
         return (
             f"{size}: {asked} fit; at most {fit.sequences or 0:,} sequences of {result.context:,}; {longest}"
         )
-    over = "no number of devices that divides the model holds them"
+    over = "they fit over no number of devices that divides the model"
     if fit.devices is not None:
         over = f"over {fit.devices:,} devices they fit"
     short = f"{gibibytes(fit.short_bytes or 0)} short"
