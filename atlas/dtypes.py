@@ -1,4 +1,4 @@
-"""Dtypes: safetensors' codes, their width in bits, and the other names people write for them.
+"""Dtypes: the codes of safetensors, their width in bits, and their other names (torch, config.json).
 
 Codes and widths are those of the safetensors format, version 0.8 (its `Dtype` enum), which includes
 four types narrower than a byte; their tensors must still end on a whole byte.
@@ -33,7 +33,10 @@ BITS = {
     "U64": 64,
 }
 
-# What torch, configs and people call them.
+ACTIVATIONS = ("F32", "F16", "BF16")
+"""The dtypes in which engines compute activations, and by default cache keys and values."""
+
+# Other names: of torch, of configurations, and common abbreviations.
 _ALIASES = {
     "bfloat16": "BF16",
     "float16": "F16",
@@ -62,7 +65,7 @@ _ALIASES = {
 
 
 def find(name: str) -> str | None:
-    """The code a name means, whatever its case and with or without `torch.`; None if it means none."""
+    """The code of a dtype's name, in any case, with or without `torch.`; None if no dtype has that name."""
     plain = name.strip().removeprefix("torch.")
     if plain.upper() in BITS:
         return plain.upper()
@@ -70,7 +73,7 @@ def find(name: str) -> str | None:
 
 
 def code(name: str) -> str:
-    """The code a name means.
+    """The code of a dtype's name.
 
     Raises:
         UsageError: no dtype is called that.
@@ -82,6 +85,11 @@ def code(name: str) -> str:
             hint=f"use one of {', '.join(BITS)}, or torch's name such as bfloat16",
         )
     return known
+
+
+def of_activations(stored: str) -> str:
+    """The dtype of the activations of a model whose weights are stored in that dtype: BF16 unless it is one of `ACTIVATIONS`."""
+    return stored if stored in ACTIVATIONS else "BF16"
 
 
 def size_bytes(dtype: str, elements: int) -> int:

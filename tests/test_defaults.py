@@ -69,7 +69,7 @@ def test_options_of_memory_are_bounded(library: Library) -> None:
     graph = bind(resolve("llama3.1-8b", library), library)
     with pytest.raises(UsageError, match="--batch is"):
         memory(graph, batch=10**400)
-    with pytest.raises(UsageError, match="--dtype BOOL"):
+    with pytest.raises(UsageError, match="--dtype is BOOL"):
         memory(graph, dtype="BOOL")
 
 

@@ -24,6 +24,7 @@ from atlas import pages
 from atlas.analyse import counts, parameters
 from atlas.analyse.diff import diff
 from atlas.analyse.flops import flops
+from atlas.analyse.fused import fused
 from atlas.analyse.memory import memory
 from atlas.analyse.trace import Pass, Trace, trace
 from atlas.errors import AtlasError
@@ -530,12 +531,23 @@ def test_only_the_texts_own_layers_cache(graph: Graph) -> None:
 
 def test_the_largest_activation_may_be_the_towers(graph: Graph) -> None:
     """One text position: the tower's attention weights, 10 × 13 × 13 in float32, are the largest while the text is short."""
-    found = memory(graph, batch=3, context=40)
+    found = memory(graph, batch=3, context=40, attention="eager")
     assert found.activation_bytes == 3 * V_HEADS * PATCHES * PATCHES * 4
     assert "look.weights" in found.calculations["activation"]
-    longer = memory(graph, batch=3, context=400)
+    longer = memory(graph, batch=3, context=400, attention="eager")
     assert longer.activation_bytes == 3 * HEADS * 400 * 4
     assert "attention.weights" in longer.calculations["activation"]
+
+
+def test_fused_attention_writes_no_scores_in_any_tower(graph: Graph) -> None:
+    """Neither the text's self- and cross-attention nor the tower's: every softmax over keys, and not the router's."""
+    unwritten = fused(graph).unwritten
+    steps = [step for block in graph.blocks for node in block.nodes for step in node.steps]
+    softmaxes = {step.id for step in steps if step.op == "softmax"}
+    assert {id for id in softmaxes if "router" not in id} <= unwritten
+    assert not any("router" in id for id in unwritten)
+    assert {step.id.rpartition(".")[2] for step in steps if step.id in unwritten} >= {"scores", "weights"}
+    assert all(step.id not in unwritten for step in steps if step.weights)
 
 
 def test_a_difference_of_pattern(graph: Graph, patchwork: Library) -> None:

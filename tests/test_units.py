@@ -14,8 +14,10 @@ from atlas.units import MOST_BYTES, MOST_COUNT, per_second, size_bytes, whole_nu
         ("80GB", 80 * 10**9),
         ("80GiB", 80 * 2**30),
         ("1.5TB", 1_500_000_000_000),
-        ("7", 7),
-        (str(2**80), 2**80),
+        ("24gb", 24 * 10**9),
+        ("7B", 7),
+        ("7 bytes", 7),
+        (f"{2**80}B", 2**80),
     ],
 )
 def test_a_size_is_exact(text: str, expected: int) -> None:
@@ -26,15 +28,18 @@ def test_a_size_is_exact(text: str, expected: int) -> None:
     ("text", "words"),
     [
         (
-            "9" * 5000,
-            f"--fit '{'9' * 30}…{'9' * 10} (5,000 characters)' is beyond any size, expected at most",
+            "9" * 4999 + "B",
+            f"--fit '{'9' * 30}…{'9' * 9}B (5,000 characters)' is too large, expected at most",
         ),
-        (str(2**80 + 1), f"expected at most {MOST_BYTES:,} bytes"),
-        ("1e999GB", "is no size"),
-        ("-1GB", "is no size"),
-        ("0", "not a whole, positive number"),
+        (f"{2**80 + 1}B", f"expected at most {MOST_BYTES:,} bytes"),
+        ("1e999GB", "is not a size"),
+        ("-1GB", "is not a size"),
+        ("0B", "not a whole, positive number"),
+        ("24", "'24' has no unit"),
+        ("24.5", "'24.5' has no unit"),
+        ("24iB", "is not a size"),
         ("1." + "0" * 31 + "1GB", "not a whole, positive number"),  # 28 digits, Decimal's own, would round it
-        ("0." + "0" * 5000 + "1GB", "beyond any size"),
+        ("0." + "0" * 5000 + "1GB", "is too large"),
     ],
     ids=lambda value: value[:12],
 )
@@ -47,7 +52,15 @@ def test_a_size_beyond_reason(text: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("989T", 989e12), ("989TFLOPS", 989e12), ("3.35TB/s", 3.35e12), ("9.89e14", 9.89e14), ("1", 1.0)],
+    [
+        ("989T", 989e12),
+        ("989TFLOPS", 989e12),
+        ("3.35TB/s", 3.35e12),
+        ("9.89e14", 9.89e14),
+        ("3.35TiB/s", 3.35 * 2**40),
+        ("1k", 1e3),
+        (".5P", 5e14),
+    ],
 )
 def test_a_rate(text: str, expected: float) -> None:
     assert per_second(text) == expected
@@ -70,13 +83,24 @@ def test_a_rate(text: str, expected: float) -> None:
         "1_0",
         "1e31",
         "9" * 5000,
+        "989",
+        "3.35",
+        "989FLOPS",
+        "989TB",
     ],
     ids=lambda value: value[:12],
 )
 def test_a_rate_beyond_reason(text: str) -> None:
-    with pytest.raises(UsageError, match=r"^--flops .* is no rate") as caught:
-        per_second(text, "--flops")
+    with pytest.raises(UsageError, match=r"^--flops .* is not a rate") as caught:
+        per_second(text, "--flops", "FLOPS")
     assert len(caught.value.message) < 300
+
+
+def test_a_rate_of_bytes_is_no_rate_of_flops() -> None:
+    assert per_second("3.35TB/s", "--bandwidth", "B") == 3.35e12
+    with pytest.raises(UsageError, match="--bandwidth '989TFLOPS' is not a rate") as caught:
+        per_second("989TFLOPS", "--bandwidth", "B")
+    assert "3.35TB/s" in caught.value.hint
 
 
 def test_a_count() -> None:
@@ -84,7 +108,31 @@ def test_a_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1" + "0" * 4299, "9" * 5000, str(2**40 + 1), "-" + "9" * 30, "1.0", "１", "", "0x1"]
+    ("text", "expected"), [("32k", 32_768), ("128K", 131_072), ("1M", 1_048_576), ("0k", 0)]
+)
+def test_a_count_with_a_unit_is_a_power_of_two(text: str, expected: int) -> None:
+    """As context lengths are named: a model's 32k is 32,768 positions, 2¹⁵."""
+    assert whole_number(text, "--context") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1" + "0" * 4299,
+        "9" * 5000,
+        str(2**40 + 1),
+        "-" + "9" * 30,
+        "1.0",
+        "１",
+        "",
+        "0x1",
+        "k",
+        "32kk",
+        "32 k",
+        "1.5k",
+        "2G",
+        "1048577M",
+    ],
 )
 def test_a_count_beyond_reason(text: str) -> None:
     with pytest.raises(UsageError, match=r"^--batch is ") as caught:

@@ -1,4 +1,4 @@
-"""What `atlas params` says: exact parameter counts, each with the calculation that gives it and where it stands."""
+"""The result of `atlas params`: exact parameter counts, each with its calculation and its source."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from atlas import dtypes, spec
+from atlas.analyse import devices as parallel
 from atlas.analyse import parameters
+from atlas.analyse.labels import convention_of, labels
+from atlas.analyse.row_order import Order, order_note, orders
+from atlas.analyse.undescribed import sentence, weights_gaps
+from atlas.errors import UsageError, shown
 from atlas.evidence.bibliography import Evidence, evidence
 from atlas.grammar import shapes
 from atlas.graph import tensors
@@ -18,20 +23,27 @@ from atlas.spec.library import Library
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One component, over all layers it stands in.
+    """One component, over all the layers that contain it, or in one layer.
 
     Attributes:
-        calculation: what gives the parameters of one instance: `128,256 × 4,096 = 525,336,576`.
-        parameters: those of all instances; 0 for a tied matrix, which is counted where it is stored.
-        tied_to: the component whose matrix it is.
+        names: what each convention calls it: `self_attn.q_proj`.
+        shape: of one instance.
+        calculation: the parameters of one instance, written out: `128,256 × 4,096 = 525,336,576`.
+        parameters: of all instances; 0 for a tied matrix, which is counted at the component that stores it.
+        tied_to: the component whose matrix this one shares.
+        bytes: of `parameters` in the model's dtype; None for weights stored quantised.
+        cites: its sources, the most direct first; `contextual` is the code of another model that does the same.
     """
 
     id: str
     name: str
+    names: Mapping[str, str]
+    shape: tuple[int, ...]
     calculation: str
     instances: int
     parameters_per_instance: int
     parameters: int
+    bytes: int | None
     tied_to: str | None
     cites: tuple[Evidence, ...]
 
@@ -41,23 +53,33 @@ class Layer:
     stack: str
     layer: int
     parameters: int
+    bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A weight in one layer, with the name of the tensor that holds it in each convention; None where none does."""
+    """A weight in one layer, and the name of the tensor that stores it in each convention (None where it is not stored).
+
+    Attributes:
+        layouts: how each convention arranges its axes: `(n_heads two pair) dim`.
+        same_order: whether all conventions store its elements in the same order.
+    """
 
     name: Mapping[str, str | None]
+    layer: int | None
     shape: tuple[int, ...]
+    layouts: Mapping[str, str]
+    same_order: bool
     parameters: int
+    bytes: int | None
     component: str
     tied_to: str | None
 
 
-# A model's conflict with its cites resolved: a model holds their ids, what is printed holds the places.
+# `resolution.model.Conflict` with its cites resolved: a model has the ids of its cites, the result has files and lines.
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Where the catalogue's entry and the released checkpoint disagree, which value is used, and why."""
+    """A field on which the catalogue entry and the released checkpoint disagree, the value used, and why."""
 
     field: str
     catalogue: Scalar | None
@@ -68,17 +90,21 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What `atlas params` says.
+    """The result of `atlas params`.
 
     Attributes:
         total_parameters: distinct trained parameters of the released checkpoint; a tied matrix once.
-        active_parameters: those one text token passes through.
-        logical_parameters: the same as the total with a tied matrix counted in both of its places.
-        catalogue_parameters: what the catalogue entry gives when the reference code is built from it as it stands.
-        by_convention: the numbers a checkpoint stores in each convention.
-        stored_elements: those in the convention the checkpoint is published in.
-        weight_bytes: the bytes those take in `dtype`; None for weights stored quantised.
-        devices: with N devices, the parameters on each: matrices split evenly, vectors on every one.
+        active_parameters: the parameters that one text token passes through.
+        logical_parameters: the total with a tied matrix counted in both of its places.
+        catalogue_parameters: the count of the model that the reference code builds from the unchanged catalogue entry.
+        by_convention: the elements that a checkpoint stores in each convention.
+        stored_elements: the elements stored in the convention in which the checkpoint is published.
+        weight_bytes: their bytes in `dtype`; None for weights stored quantised.
+        devices: the number of devices over which the weights are split, if one was given.
+        kv_head_copies: on how many of them each key and value head is; `parameters_per_device` counts it on each.
+        layer: the layer asked for; then `components`, `layers` and `tensors` are those of this layer alone.
+        layer_parameters: of that layer.
+        names: the convention whose names the tables show first.
     """
 
     model: str
@@ -97,26 +123,50 @@ class Counts:
     tensors: tuple[Tensor, ...]
     devices: int | None
     parameters_per_device: int | None
+    kv_head_copies: int | None
+    layer: int | None
+    layer_parameters: int | None
+    names: str
     rests_on: str
     cites: tuple[Evidence, ...]
-    """What bears the dimensions out."""
+    """The sources of the dimensions."""
     notes: tuple[str, ...]
     conflicts: tuple[Conflict, ...]
 
 
-def count(graph: Graph, library: Library, *, by: str = "component", devices: int | None = None) -> Counts:
+def count(
+    graph: Graph,
+    library: Library,
+    *,
+    by: str = "component",
+    devices: int | None = None,
+    layer: int | None = None,
+    names: str | None = None,
+) -> Counts:
     """Count every parameter of a model.
 
     Args:
-        by: `component`, `layer` or `tensor`: what is listed beside the components.
-        devices: over how many devices the weights are spread.
+        by: `component`, `layer` or `tensor`: what is listed in addition to the components.
+        devices: the number of devices over which the weights are split.
+        layer: list only what is in this layer; totals remain those of the model.
+        names: the convention whose names tables show.
+
+    Raises:
+        UsageError: no such layer or convention, or a matrix that does not divide evenly over the devices.
     """
     model = graph.model
     published = tensors.published(graph)
     by_convention = {name: parameters.stored(graph, name) for name in graph.architecture.conventions}
-    notes = list(model.notes) + [f"{gap.reason[0].upper()}{gap.reason[1:]}." for gap in model.gaps]
+    notes = list(model.notes) + [f"{sentence(gap)}." for gap in model.gaps]
     if not model.dtype_stated:
         notes.append(f"The configuration states no dtype; bytes are for {model.dtype}, an assumption.")
+    if devices is not None:
+        notes += parallel.copies_note(graph, devices)
+    order = orders(graph)
+    if by == "tensor":
+        notes += order_note(order)
+    dtype = None if weights_gaps(model) else model.dtype
+    listed = _components(graph, library, layer, dtype)
     catalogued = model.as_catalogued
     return Counts(
         model=model.id,
@@ -127,16 +177,18 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
         catalogue_parameters=None if catalogued is None else parameters.logical(bind(catalogued, library)),
         by_convention={name: elements for name, (_, elements) in by_convention.items()},
         stored_elements=by_convention[published][1],
-        weight_bytes=None
-        if any("weights" in gap.affects for gap in model.gaps)
-        else dtypes.size_bytes(model.dtype, by_convention[published][1]),
+        weight_bytes=_size(dtype, by_convention[published][1]),
         dtype=model.dtype,
         tensor_count=by_convention[published][0],
-        components=tuple(_component(graph, weight, library) for weight in graph.weights.values()),
-        layers=tuple(_layers(graph)) if by == "layer" else (),
-        tensors=tuple(_tensors(graph)) if by == "tensor" else (),
+        components=listed,
+        layers=tuple(_layers(graph, layer, dtype)) if by == "layer" else (),
+        tensors=tuple(_tensors(graph, layer, order, dtype)) if by == "tensor" else (),
         devices=devices,
-        parameters_per_device=None if devices is None else parameters.per_device(graph, devices),
+        parameters_per_device=None if devices is None else parallel.per_device(graph, devices),
+        kv_head_copies=None if devices is None else parallel.kv_head_copies(graph, devices),
+        layer=layer,
+        layer_parameters=None if layer is None else sum(row.parameters for row in listed),
+        names=convention_of(graph, names),
         rests_on=model.rests_on,
         cites=tuple(evidence(model.cites, library, model.family)),
         notes=tuple(notes),
@@ -147,26 +199,70 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
     )
 
 
-def _component(graph: Graph, weight: Weight, library: Library) -> Component:
+def _size(dtype: str | None, elements: int) -> int | None:
+    return None if dtype is None else dtypes.size_bytes(dtype, elements)
+
+
+def _components(
+    graph: Graph, library: Library, layer: int | None, dtype: str | None
+) -> tuple[Component, ...]:
+    """Every component, or those of one layer (of each stack that has it).
+
+    Raises:
+        UsageError: no layer has that number.
+    """
+    names = {convention: labels(graph, convention) for convention in graph.architecture.conventions}
+    if layer is None:
+        return tuple(
+            _component(graph, weight, library, graph.instances(weight), names, dtype)
+            for weight in graph.weights.values()
+        )
+    found = [
+        _component(graph, weight, library, 1, names, dtype)
+        for i, block in graph.blocks_in_order()
+        if i == layer
+        for node in block.nodes
+        for weight in node.weights
+    ]
+    if not found:
+        last = max((i for i, _ in graph.blocks_in_order() if i is not None), default=None)
+        expected = "the model has no layers" if last is None else f"expected 0 to {last:,}"
+        raise UsageError(f"--layer is {shown(layer)}, {expected}")
+    return tuple(found)
+
+
+def _component(
+    graph: Graph,
+    weight: Weight,
+    library: Library,
+    instances: int,
+    names: Mapping[str, Mapping[str, str]],
+    dtype: str | None,
+) -> Component:
     node = next(node for block in graph.blocks for node in block.nodes if node.id == weight.node)
     own = graph.architecture.pages.get(weight.component, spec.Words())
     cites = own.cites or weight.words.cites or node.component.cites
     other = graph.tied_to(weight)
     size = graph.size(weight)
-    instances = graph.instances(weight)
+    counted = 0 if other else size * instances
     return Component(
         id=weight.component,
         name=own.title or weight.words.title or node.component.title,
+        names={
+            convention: known.get(weight.component, weight.component) for convention, known in names.items()
+        },
+        shape=tuple(shapes.size(group, graph.dims) for group in weight.shape),
         calculation=parameters.calculation(graph, weight),
         instances=instances,
         parameters_per_instance=size,
-        parameters=0 if other else size * instances,
+        parameters=counted,
+        bytes=_size(dtype, counted),
         tied_to=other.component if other else None,
         cites=tuple(evidence(cites, library, graph.model.family)),
     )
 
 
-def _layers(graph: Graph) -> list[Layer]:
+def _layers(graph: Graph, only: int | None, dtype: str | None) -> list[Layer]:
     each = {
         block.id: sum(graph.size(weight) for node in block.nodes for weight in node.weights)
         for block in graph.blocks
@@ -174,13 +270,13 @@ def _layers(graph: Graph) -> list[Layer]:
     }
     found: dict[tuple[str, int], int] = {}
     for i, block in graph.blocks_in_order():
-        if block.stack is not None and i is not None:
+        if block.stack is not None and i is not None and only in (None, i):
             found[block.stack, i] = found.get((block.stack, i), 0) + each[block.id]
-    return [Layer(stack, i, parameters) for (stack, i), parameters in found.items()]
+    return [Layer(stack, i, amount, _size(dtype, amount)) for (stack, i), amount in found.items()]
 
 
-def _tensors(graph: Graph) -> list[Tensor]:
-    """Every weight in every layer, in execution order, named as each convention names it."""
+def _tensors(graph: Graph, only: int | None, order: Mapping[str, Order], dtype: str | None) -> list[Tensor]:
+    """Every weight of every layer in execution order, with its name in each convention."""
     names: dict[str, dict[tuple[str, int | None], str]] = {}
     for convention in graph.architecture.conventions:
         table: dict[tuple[str, int | None], str] = {}
@@ -189,20 +285,27 @@ def _tensors(graph: Graph) -> list[Tensor]:
                 continue
             word, layers = row.layers or ("", (None,))
             for layer in layers:
-                # A tensor for each expert is one line here, its placeholder left standing.
+                # One line stands for the tensors of all experts: `{expert}` is left in the name.
                 name = row.template.text.replace(f"{{{word}}}", str(layer))
                 table |= {(weight.id, layer): name for weight in row.weights}
         names[convention] = table
     found = []
     for i, block in graph.blocks_in_order():
+        if only not in (None, i):
+            continue
         for node in block.nodes:
             for weight in node.weights:
                 other = graph.tied_to(weight)
+                counted = 0 if other else graph.size(weight)
                 found.append(
                     Tensor(
                         name={convention: table.get((weight.id, i)) for convention, table in names.items()},
+                        layer=i,
                         shape=tuple(shapes.size(group, graph.dims) for group in weight.shape),
-                        parameters=0 if other else graph.size(weight),
+                        layouts=order[weight.id].layouts,
+                        same_order=order[weight.id].same,
+                        parameters=counted,
+                        bytes=_size(dtype, counted),
                         component=weight.component,
                         tied_to=other.id if other else None,
                     )

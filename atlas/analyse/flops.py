@@ -1,4 +1,4 @@
-"""FLOPs of a pass for each component, the bytes it moves, and which of the two bounds it on a given machine."""
+"""FLOPs of one forward pass by component, the bytes each moves, and which of the two bounds it on a given machine."""
 
 from __future__ import annotations
 
@@ -6,46 +6,74 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from atlas import dtypes
+from atlas.analyse.fused import Attention, Fused, fused, masked_flops
 from atlas.analyse.trace import Pass, step_flops
+from atlas.analyse.undescribed import sentence, weights_gaps, window_notes
 from atlas.grammar import shapes
 from atlas.graph.graph import Graph, Operand, Step
 from atlas.resolution.model import require_described
 
 CONVENTION = (
-    "2 FLOPs for each multiply-add of a matrix product; the causal half is not discounted; look-ups and elementwise work "
-    "are not counted. Bytes are those of each product's operands and result, each moved once."
+    "2 FLOPs for each multiply-add of a matrix product; the causal half of attention is not discounted; look-ups and "
+    "elementwise work are not counted. Each product reads its operands from memory once and writes its result once."
 )
+FUSED = " Attention is one fused kernel: the scores are never in memory."
+EAGER = " Attention is computed step by step: the scores are written to memory and read back."
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentFlops:
-    """One component's matrix products, in all layers.
+    """The matrix products of one component, in all layers.
 
     Attributes:
-        bytes: weights, operands and results of its products, each moved once.
-        intensity: FLOPs for each byte.
-        bound: `compute` or `memory` on the machine asked about; None where none was.
+        bytes: weights, operands and results of its products, each moved once; None if its weights' size is not known.
+        intensity: FLOPs per byte.
+        bound: `compute` or `memory` on the given machine; None without one.
     """
 
     id: str
     flops: int
-    bytes: int
-    intensity: float
+    bytes: int | None
+    intensity: float | None
     bound: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Flops:
+    """The result of `atlas flops`.
+
+    Attributes:
+        masked_flops: the part of `total_flops` that causal masks discard, which a kernel may skip: about half of attention.
+        seconds: the same as `seconds_at_least`.
+        seconds_at_least: on the given machine at 100 % of its peaks, with all of `total_flops` computed: each component
+            takes the longer of its compute and memory time. None without a machine.
+        seconds_at_least_masked_skipped: the same with `masked_flops` skipped.
+    """
+
     model: str
     batch: int
     positions: int
     past: int
+    attention: str
     total_flops: int
-    total_bytes: int
+    masked_flops: int
+    total_bytes: int | None
     seconds: float | None
-    """At least so long on the machine asked about: each component at the slower of its two limits."""
+    seconds_at_least: float | None
+    seconds_at_least_masked_skipped: float | None
     components: tuple[ComponentFlops, ...]
     convention: str
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Work:
+    """What has been added up for one component so far."""
+
+    flops: int = 0
+    masked: int = 0
+    bytes: int = 0
+    sized: bool = True
 
 
 def flops(
@@ -54,61 +82,103 @@ def flops(
     batch: int = 1,
     positions: int = 1,
     past: int = 0,
+    attention: str = Attention.fused,
     flops_per_second: float | None = None,
     bytes_per_second: float | None = None,
 ) -> Flops:
     """FLOPs of one pass.
 
+    Args:
+        attention: `fused`: the scores are never in memory; `eager`: every step's result is.
+
     Raises:
-        NotDescribed: the model's weights are stored in a way that is not described.
+        NotDescribed: the pass depends on a setting that is not described, such as a shorter sliding window.
         UsageError: a size below 1, or a negative past.
     """
-    require_described(graph.model, "flops")
     sizes = {**graph.dims, **Pass(batch, positions, past).sizes()}
-    work: dict[str, int] = {}
-    moved: dict[str, int] = {}
+    require_described(graph.model, "flops", sizes["keys"])
+    unsized = weights_gaps(graph.model)
+    kernels = fused(graph)
+    # Step by step, every score is written and multiplied, the masked ones too.
+    written = Fused() if attention == Attention.eager else kernels
+    work: dict[str, _Work] = {}
     for block in graph.blocks:
         for node in block.nodes:
+            unwritten = {step.sets for step in node.steps if step.id in written.unwritten}
             for step in node.steps:
                 amount = step_flops(graph, step, sizes).value
-                if amount:
-                    work[step.component] = work.get(step.component, 0) + amount * block.instances
-                    moved[step.component] = (
-                        moved.get(step.component, 0) + _moved(graph, step, sizes) * block.instances
-                    )
-    both = flops_per_second is not None and bytes_per_second is not None
-    rows = []
-    seconds = 0.0
-    for name, amount in work.items():
-        bound = None
-        if both and flops_per_second and bytes_per_second:
-            by_compute, by_memory = amount / flops_per_second, moved[name] / bytes_per_second
-            bound = "compute" if by_compute >= by_memory else "memory"
-            seconds += max(by_compute, by_memory)
-        rows.append(ComponentFlops(name, amount, moved[name], amount / moved[name], bound))
+                if not amount:
+                    continue
+                row = work.setdefault(step.component, _Work())
+                row.flops += amount * block.instances
+                if step.id in written.causal:
+                    row.masked += masked_flops(step, amount, sizes) * block.instances
+                row.bytes += _moved(graph, step, sizes, unwritten) * block.instances
+                row.sized = row.sized and not (unsized and step.weights)
+    rates = None
+    if flops_per_second is not None and bytes_per_second is not None:
+        rates = (flops_per_second, bytes_per_second)
+    timed = rates is not None and all(row.sized for row in work.values())
+    declared, skipped = (
+        (_seconds(work, rates, skip=False), _seconds(work, rates, skip=True))
+        if rates is not None and timed
+        else (None, None)
+    )
     return Flops(
         model=graph.model.id,
         batch=batch,
         positions=positions,
         past=past,
-        total_flops=sum(work.values()),
-        total_bytes=sum(moved.values()),
-        seconds=seconds if both else None,
-        components=tuple(rows),
-        convention=CONVENTION,
+        attention=attention,
+        total_flops=sum(row.flops for row in work.values()),
+        masked_flops=sum(row.masked for row in work.values()),
+        total_bytes=sum(row.bytes for row in work.values())
+        if all(row.sized for row in work.values())
+        else None,
+        seconds=declared,
+        seconds_at_least=declared,
+        seconds_at_least_masked_skipped=skipped,
+        components=tuple(_row(name, row, rates) for name, row in work.items()),
+        convention=CONVENTION + (EAGER if attention == Attention.eager else FUSED),
+        notes=(
+            *(
+                f"{sentence(gap)}. The bytes of products with weights, and so the time on a machine, are not known."
+                for gap in unsized
+            ),
+            *window_notes(graph.model, "flops", sizes["keys"]),
+        ),
     )
 
 
-def _moved(graph: Graph, step: Step, sizes: Mapping[str, int]) -> int:
+def _row(name: str, row: _Work, rates: tuple[float, float] | None) -> ComponentFlops:
+    if not row.sized:
+        return ComponentFlops(name, row.flops, None, None, None)
+    bound = None
+    if rates is not None:
+        bound = "compute" if row.flops / rates[0] >= row.bytes / rates[1] else "memory"
+    return ComponentFlops(name, row.flops, row.bytes, row.flops / row.bytes, bound)
+
+
+def _seconds(work: Mapping[str, _Work], rates: tuple[float, float], *, skip: bool) -> float:
+    return sum(max((row.flops - row.masked * skip) / rates[0], row.bytes / rates[1]) for row in work.values())
+
+
+def _moved(graph: Graph, step: Step, sizes: Mapping[str, int], unwritten: set[str]) -> int:
+    """Bytes that a product reads and writes; values that stay inside a fused kernel are neither."""
     stored = graph.model.dtype
+    activations = dtypes.of_activations(stored)
 
     def size(shape: shapes.Shape, dtype: str) -> int:
-        return dtypes.size_bytes(stored if dtype == "A" else dtype, shapes.size(shapes.atoms(shape), sizes))
+        return dtypes.size_bytes(dtype, shapes.size(shapes.atoms(shape), sizes))
 
     def read(operand: Operand) -> int:
+        if operand.name in unwritten:
+            return 0
         if operand.weight is not None and operand.chosen is not None:
             # At most one matrix for each visit, and never more than all of them.
-            return min(size(operand.shape, "A"), size(operand.weight.shape, "A"))
-        return size(operand.shape, "A")
+            return min(size(operand.shape, stored), size(operand.weight.shape, stored))
+        return size(operand.shape, stored if operand.weight is not None else activations)
 
-    return sum(map(read, step.of)) + size(step.shape, step.dtype)
+    if step.sets in unwritten:
+        return sum(map(read, step.of))
+    return sum(map(read, step.of)) + size(step.shape, activations if step.dtype == "A" else step.dtype)

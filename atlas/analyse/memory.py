@@ -1,50 +1,45 @@
-"""The bytes a model needs: weights, KV cache, logits, the largest activation; and the longest context that fits."""
+"""The bytes a model needs: weights, KV cache, logits, the largest activation; and what fits into a device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from atlas import dtypes
-from atlas.analyse import parameters
+from atlas.analyse import devices as parallel
+from atlas.analyse import fit as fitting
+from atlas.analyse.fit import Fit
+from atlas.analyse.fused import Attention, fused
+from atlas.analyse.sizing import Sizing, width
+from atlas.analyse.undescribed import reason, weights_gaps, window, window_notes
 from atlas.errors import UsageError, shown
-from atlas.grammar import shapes
-from atlas.graph import tensors
-from atlas.graph.graph import Graph, Step
+from atlas.graph.graph import Graph
 from atlas.resolution.model import require_described
-from atlas.units import MOST_COUNT
+from atlas.units import MOST_BYTES, MOST_COUNT
 
-FIT = ("F64", "F32", "BF16", "F16", "F8_E5M2", "F8_E4M3", "I8", "U8", "F4")
-"""The dtypes in which weights or a cache may be sized."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """The longest context that fits into a size, on each device where there are several.
-
-    Attributes:
-        context: positions for each sequence; 0 where not even the weights fit.
-        limited_by: `memory`, or `model` where the model's own context length ends first.
-    """
-
-    size_bytes: int
-    context: int
-    limited_by: str
+DTYPES = ("F64", "F32", "BF16", "F16", "F8_E5M2", "F8_E4M3", "I8", "U8", "F4")
+"""The dtypes accepted for weights and for the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What `atlas memory` says, all in bytes.
+    """The result of `atlas memory`, all sizes in bytes.
 
     Attributes:
+        dtype: of the weights.
+        kv_dtype: of the cached keys and values.
+        weights_bytes: None if the weights are stored in a way that is not described; `weights_reason` names it.
         kv_bytes_per_token: keys and values of one position of one sequence, in all layers.
         kv_bytes: those of `batch` sequences of `context` positions.
-        kv_reserved_bytes: what an engine reserves that keeps room for the model's whole context, or the longer one that is asked
-            for, in every sequence.
+        kv_reserved_bytes: of an engine that reserves the model's own context, or the longer one asked for, for every sequence.
         logits_bytes: of the positions of one pass.
-        activation_bytes: the largest single result of a step of that pass.
-        total_bytes: weights, KV cache, logits and the largest activation together.
-        calculations: each figure's calculation.
+        activation_bytes: the largest result of a step of that pass that is in memory.
+        total_bytes: weights, KV cache, logits and the largest activation; of all devices' parts, each counted once.
+        per_device_bytes: the same on each device.
+        kv_head_copies: on how many devices each key and value head is.
+        reserved_bytes: of each device, left free at the caller's wish (`--reserve`).
+        calculations: the calculation of each figure.
     """
 
     model: str
@@ -54,14 +49,18 @@ class Memory:
     context: int
     positions: int
     devices: int
-    weights_bytes: int
+    attention: str
+    weights_bytes: int | None
+    weights_reason: str | None
     kv_bytes_per_token: int
     kv_bytes: int
     kv_reserved_bytes: int | None
     logits_bytes: int
     activation_bytes: int
-    total_bytes: int
-    per_device_bytes: int
+    total_bytes: int | None
+    per_device_bytes: int | None
+    kv_head_copies: int
+    reserved_bytes: int
     fit: tuple[Fit, ...]
     calculations: Mapping[str, str]
     notes: tuple[str, ...]
@@ -76,22 +75,29 @@ def memory(
     context: int | None = None,
     positions: int = 1,
     devices: int = 1,
+    attention: str = Attention.fused,
     fit: Sequence[int] = (),
+    reserve: int = 0,
+    utilization: float | str = 1,
 ) -> Memory:
     """The memory a model needs while it generates.
 
     Args:
-        dtype: of the weights and activations; the stored one by default.
-        kv_dtype: of the cache; that of the activations by default.
-        context: positions of each sequence, those of this pass included; the model's own context by default.
+        dtype: of the weights; by default the stored one. Activations and cache have it too if it is F32, F16 or BF16.
+        kv_dtype: of the cache; by default that of the activations: the stored dtype if it is F32, F16 or BF16, else BF16.
+        context: positions of each sequence, those of this pass included; by default the model's own context.
         positions: tokens of each sequence in one pass: 1 while generating, more while a prompt is read.
-        fit: sizes in bytes for which the longest context is sought.
+        attention: `fused`: the scores are never in memory; `eager`: every step's result is.
+        fit: sizes of devices in bytes.
+        reserve: bytes of each device to leave free.
+        utilization: the share of each device's memory that may be used.
 
     Raises:
-        NotDescribed: the model stores or attends in a way that is not described.
-        UsageError: a size below 1, or no context is given and the model states none.
+        NotDescribed: the cache depends on a setting that is not described, such as a sliding window shorter than the context.
+        UsageError: a size below 1, no context is given and the model states none, or a matrix that does not divide over
+            the devices.
     """
-    require_described(graph.model, "memory")
+    model = graph.model
     for option, value in (
         ("--batch", batch),
         ("--positions", positions),
@@ -102,158 +108,142 @@ def memory(
             raise UsageError(f"{option} is {shown(value)}, expected 1 or more")
         if value is not None and value > MOST_COUNT:
             raise UsageError(f"{option} is {shown(value)}, expected at most {MOST_COUNT:,}")
-    own = graph.model.context_length
+    if not 0 <= reserve <= MOST_BYTES:
+        raise UsageError(f"--reserve is {shown(reserve)} bytes, expected 0 to {MOST_BYTES:,}")
+    share = fitting.utilization(utilization)
+    for option, code in (("--dtype", dtype), ("--kv-dtype", kv_dtype)):
+        if code is not None and code not in DTYPES:
+            raise UsageError(
+                f"{option} is {code}, which neither weights nor a cache are stored in",
+                hint=f"use {', '.join(DTYPES)}",
+            )
+    own = model.context_length
     length = context or own
+    require_described(model, "memory", length)
     if length is None:
-        raise UsageError(f"{graph.model.id} states no context length", hint="give one with --context")
+        raise UsageError(f"{model.id} states no context length", hint="give one with --context")
     if positions > length:
         raise UsageError(f"--positions is {positions:,}, more than the context of {length:,}")
-    weights_dtype = dtype or graph.model.dtype
-    cache_dtype = kv_dtype or weights_dtype
-    for option, code in (("--dtype", dtype), ("--kv-dtype", kv_dtype)):
-        if code is not None and code not in FIT:
-            raise UsageError(
-                f"{option} {code} is no dtype that weights or a cache have", hint=f"use {', '.join(FIT)}"
-            )
-    numbers = parameters.stored(graph, tensors.published(graph))[1]
-    weights = dtypes.size_bytes(weights_dtype, numbers)
-    per_token, per_token_how = _kv_per_token(graph, cache_dtype)
-
-    def needs(many: int) -> tuple[int, int, Step]:
-        """(logits, the largest activation, the step that makes it) of one pass in a context of that many."""
-        sizes = {**graph.dims, "batch": batch, "positions": min(positions, many), "keys": many}
-        return _pass_bytes(graph, sizes, weights_dtype)
-
-    # A vector is on every device, a matrix on one; the cache goes with the key and value heads.
-    kv_parts = min(devices, graph.dims.get("n_kv_heads", 1))
-    weights_each = (
-        dtypes.size_bytes(weights_dtype, parameters.per_device(graph, devices)) if devices > 1 else weights
+    unsized = weights_gaps(model) if dtype is None else []
+    activations = dtypes.of_activations(dtype if dtype in dtypes.ACTIVATIONS else model.dtype)
+    sizing = Sizing(
+        graph=graph,
+        weights_dtype=None if unsized else dtype or model.dtype,
+        activations=activations,
+        kv_dtype=kv_dtype or activations,
+        unwritten=frozenset() if attention == Attention.eager else fused(graph).unwritten,
+        positions=positions,
     )
-
-    def each(many: int) -> int:
-        """What one device holds in a context of that many."""
-        logits, largest, _ = needs(many)
-        return weights_each + -(-batch * many * per_token // kv_parts) + logits + largest
-
-    logits, largest, step = needs(length)
+    weights, weights_each = sizing.weights(), sizing.weights(devices)
+    per_token, made = sizing.kv_per_token(), sizing.one_pass(length, batch)
     kv = batch * length * per_token
-    sizes = {**graph.dims, "batch": batch, "positions": positions, "keys": length}
+    rest = made.logits + made.largest
+    longest = None if own is None else max(own, length)
+    limit = window(model, "memory")
+    reservable = longest is not None and (limit is None or longest <= limit)
+    each = batch * length * sizing.kv_per_token(devices) + rest
     return Memory(
-        model=graph.model.id,
-        dtype=weights_dtype,
-        kv_dtype=cache_dtype,
+        model=model.id,
+        dtype=dtype or model.dtype,
+        kv_dtype=sizing.kv_dtype,
         batch=batch,
         context=length,
         positions=positions,
         devices=devices,
+        attention=str(attention),
         weights_bytes=weights,
+        weights_reason=reason(unsized),
         kv_bytes_per_token=per_token,
         kv_bytes=kv,
-        kv_reserved_bytes=None if own is None else batch * max(own, length) * per_token,
-        logits_bytes=logits,
-        activation_bytes=largest,
-        total_bytes=weights + kv + logits + largest,
-        per_device_bytes=each(length),
-        fit=tuple(_fit(size, each, own) for size in fit),
+        kv_reserved_bytes=batch * longest * per_token if longest is not None and reservable else None,
+        logits_bytes=made.logits,
+        activation_bytes=made.largest,
+        total_bytes=None if weights is None else weights + kv + rest,
+        per_device_bytes=None if weights_each is None else weights_each + each,
+        kv_head_copies=parallel.kv_head_copies(graph, devices),
+        reserved_bytes=reserve,
+        fit=_fits(sizing, fit, reserve, share, length, batch, devices) if fit else (),
         calculations={
-            "weights": f"{numbers:,} numbers × {_width(weights_dtype)}",
-            "kv_per_token": per_token_how,
+            "weights": "" if unsized else f"{sizing.elements:,} numbers × {width(dtype or model.dtype)}",
+            "kv_per_token": sizing.kv_calculation(),
             "kv": f"batch {batch:,} × {length:,} positions × {per_token:,} bytes",
-            "kv_reserved": ""
-            if own is None
-            else f"batch {batch:,} × {max(own, length):,} positions × {per_token:,} bytes",
-            "logits": _product(graph, _last(graph), sizes, "F32"),
-            "activation": f"{step.sets}: {_product(graph, step, sizes, _dtype(step, weights_dtype))}",
+            "kv_reserved": f"batch {batch:,} × {longest:,} positions × {per_token:,} bytes"
+            if reservable
+            else "",
+            "logits": sizing.product(graph.blocks[-1].nodes[-1].steps[-1], made.sizes),
+            "activation": f"{made.step.sets}: {sizing.product(made.step, made.sizes)}",
         },
-        notes=(
-            *_assumed(graph, dtype),
-            *(
-                ["On each device the logits and the largest activation are counted whole."]
-                if devices > 1
-                else []
-            ),
-            *(
-                [f"The context is longer than the model's own, {own:,}."]
-                if own is not None and length > own
-                else []
-            ),
-            f"One pass of {positions:,} position{'s' * (positions > 1)} for each sequence; every step's result is "
-            "kept whole, so scores are counted as if attention were not fused.",
-        ),
+        notes=tuple(_notes(graph, sizing, dtype, length, devices, attention, bool(fit))),
     )
 
 
-def _assumed(graph: Graph, dtype: str | None) -> tuple[str, ...]:
-    if dtype is not None or graph.model.dtype_stated:
-        return ()
-    return (f"The configuration states no dtype; bytes are for {graph.model.dtype}, an assumption.",)
+def _fits(
+    sizing: Sizing,
+    sizes: Sequence[int],
+    reserve: int,
+    share: Fraction,
+    context: int,
+    batch: int,
+    devices: int,
+) -> tuple[Fit, ...]:
+    if sizing.weights_dtype is None:
+        return tuple(fitting.unknown(size, reserve, share) for size in sizes)
+    fixed: dict[int, tuple[int, int]] = {}  # the search asks for the same devices many times
+
+    def needed(context: int, batch: int, devices: int) -> int:
+        if devices not in fixed:
+            fixed[devices] = (sizing.weights(devices) or 0, sizing.kv_per_token(devices))
+        weights, per_token = fixed[devices]
+        made = sizing.one_pass(context, batch)
+        return weights + batch * context * per_token + made.logits + made.largest
+
+    request = fitting.Request(
+        context=context,
+        batch=batch,
+        devices=devices,
+        own=sizing.graph.model.context_length,
+        window=window(sizing.graph.model, "memory"),
+        more=[many for many in parallel.dividing(sizing.graph) if many > devices],
+    )
+    return tuple(fitting.fit(size, reserve, share, needed, request) for size in sizes)
 
 
-def _dtype(step: Step, activations: str) -> str:
-    return activations if step.dtype == "A" else step.dtype
-
-
-def _width(dtype: str) -> str:
-    bits = dtypes.BITS[dtype]
-    return f"{bits // 8} bytes" if bits % 8 == 0 else f"{bits} bits"
-
-
-def _steps(graph: Graph) -> list[Step]:
-    return [step for block in graph.blocks for node in block.nodes for step in node.steps]
-
-
-def _last(graph: Graph) -> Step:
-    return graph.blocks[-1].nodes[-1].steps[-1]
-
-
-def _bytes(graph: Graph, step: Step, sizes: Mapping[str, int], activations: str) -> int:
-    return dtypes.size_bytes(_dtype(step, activations), shapes.size(shapes.atoms(step.shape), sizes))
-
-
-def _pass_bytes(graph: Graph, sizes: Mapping[str, int], activations: str) -> tuple[int, int, Step]:
-    last = _last(graph)
-    inner = [step for step in _steps(graph) if step is not last and step.op != "cache"]
-    known = [step for step in inner if all(axis in sizes for axis in shapes.atoms(step.shape))]
-    largest = max(known, key=lambda step: _bytes(graph, step, sizes, activations))
-    return _bytes(graph, last, sizes, activations), _bytes(graph, largest, sizes, activations), largest
-
-
-def _kv_per_token(graph: Graph, dtype: str) -> tuple[int, str]:
-    """Bytes of one cached position, and the calculation: the sum of the cache steps over their layers."""
-    elements = 0
-    terms = []
-    for block in graph.blocks:
-        cached = [step for node in block.nodes for step in node.steps if step.op == "cache"]
-        if cached and block.instances:
-            widths = [
-                [graph.dims[a] for a in shapes.atoms(s.shape) if a not in ("batch", "keys")] for s in cached
-            ]
-            each = [
-                shapes.size((a for a in shapes.atoms(s.shape) if a not in ("batch", "keys")), graph.dims)
-                for s in cached
-            ]
-            elements += block.instances * sum(each)
-            alike = len(set(each)) == 1
-            inner = " × ".join(f"{n:,}" for n in widths[0]) if alike else " + ".join(f"{n:,}" for n in each)
-            terms.append(
-                f"{block.instances:,} layers × {len(cached)} × {inner}"
-                if alike
-                else f"{block.instances:,} layers × ({inner})"
-            )
-    return dtypes.size_bytes(dtype, elements), f"{' + '.join(terms) or '0'} × {_width(dtype)}"
-
-
-def _product(graph: Graph, step: Step, sizes: Mapping[str, int], dtype: str) -> str:
-    return " × ".join(f"{sizes[axis]:,} {axis}" for axis in shapes.atoms(step.shape)) + f" × {_width(dtype)}"
-
-
-def _fit(size: int, total: Callable[[int], int], own: int | None) -> Fit:
-    """The longest context whose total is at most `size`; the total never falls as the context grows."""
-    limit = own or 2**40
-    if total(1) > size:
-        return Fit(size, 0, "memory")
-    low, high = 1, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if total(middle) <= size else (low, middle - 1)
-    return Fit(size, low, "model" if low == own else "memory")
+def _notes(
+    graph: Graph,
+    sizing: Sizing,
+    dtype: str | None,
+    context: int,
+    devices: int,
+    attention: str,
+    fits: bool,
+) -> list[str]:
+    model = graph.model
+    found = window_notes(model, "memory", context)
+    if dtype is None and not model.dtype_stated:
+        found.append(f"The configuration states no dtype; bytes are for {model.dtype}, an assumption.")
+    if sizing.weights_dtype is not None and sizing.weights_dtype not in (*dtypes.ACTIVATIONS, "F64"):
+        found.append(
+            f"Weights: {width(sizing.weights_dtype)} for every number; scales and unquantised tensors are not counted. "
+            f"Activations are {sizing.activations}."
+        )
+    if devices > 1:
+        found.append(
+            "On each device: its share of the matrices and of the cache; vectors, logits and the largest activation whole."
+        )
+        found += parallel.copies_note(graph, devices)
+    own = model.context_length
+    if own is not None and context > own:
+        found.append(f"The context is longer than the model's own, {own:,}.")
+    many = sizing.positions
+    how = (
+        "attention is not fused, so scores are in memory"
+        if attention == Attention.eager
+        else "attention is fused, so scores are never in memory (--attention eager counts them)"
+    )
+    found.append(f"One pass of {many:,} position{'s' * (many > 1)} of each sequence; {how}.")
+    if fits:
+        found.append(
+            "What fits is weights, KV cache, logits and the largest activation; drivers and engines need more "
+            "(--reserve, --utilization)."
+        )
+    return found

@@ -1,18 +1,17 @@
-"""How many parameters a model has, by each way of counting them.
+"""The number of parameters of a model by each way of counting: total, logical, active, and stored.
 
-Exact integers, worked out on the bound graph alone; `counts` sets them beside each other, as `atlas params` says them.
+Exact integers computed from the bound graph alone. `counts` collects them into the result of `atlas params`.
 """
 
 from __future__ import annotations
 
-from atlas.errors import UsageError
 from atlas.grammar import shapes
 from atlas.graph import tensors
 from atlas.graph.graph import Block, Graph, Operand, Weight
 
 
 def total(graph: Graph) -> int:
-    """Distinct parameters: a tied matrix once."""
+    """Distinct parameters: a tied matrix counts once."""
     return sum(
         graph.size(weight) * graph.instances(weight)
         for weight in graph.weights.values()
@@ -26,10 +25,10 @@ def logical(graph: Graph) -> int:
 
 
 def active(graph: Graph) -> int:
-    """Parameters one text token passes through: of routed experts only the chosen ones, of another tower none.
+    """Parameters that one text token passes through: of the routed experts only the chosen ones, and no vision tower.
 
-    A weight counts where a step that uses it, or uses what was made of it alone, reads something that depends on the
-    tokens. An embedding and an output matrix count whole.
+    A weight counts if a step multiplies it, or a value computed from weights alone, with something that depends on the
+    tokens. The embedding and the output matrix count whole.
     """
     passed: dict[str, int] = {}
     depends = {"tokens"}
@@ -50,7 +49,7 @@ def active(graph: Graph) -> int:
                     depends |= {step.sets, node.id}
                     for operand in weights:
                         if operand.weight is not None and graph.tied_to(operand.weight) is None:
-                            # Where some are chosen, the operand's axes are those of the chosen ones.
+                            # Of routed experts the operand has the axes of the chosen ones only.
                             axes = [axis for axis in shapes.atoms(operand.shape) if axis in graph.dims]
                             passed[operand.weight.id] = shapes.size(axes, graph.dims)
                 elif all(operand.weight or operand.name in made_of for operand in step.of):
@@ -65,7 +64,7 @@ def _stack_input(graph: Graph, stack: str) -> str:
 
 
 def stored(graph: Graph, convention: str) -> tuple[int, int]:
-    """(tensors, numbers in them) of a checkpoint in that convention."""
+    """The number of tensors, and of elements in them, of a checkpoint in that convention."""
     keeps_tied = tensors.convention(graph, convention).stores_tied
     names = elements = 0
     for row in tensors.rows(graph, convention):
@@ -81,34 +80,8 @@ def stored(graph: Graph, convention: str) -> tuple[int, int]:
     return names, elements
 
 
-def per_device(graph: Graph, devices: int) -> int:
-    """Parameters on each of several devices, as Meta's model-parallel layers split them.
-
-    A matrix is cut evenly along one side; a vector is on every device; a key or value projection is never cut within a
-    head, so beyond one head for each device they repeat.
-
-    Raises:
-        UsageError: a matrix does not divide.
-    """
-    if devices < 1:
-        raise UsageError(f"--devices is {devices}, expected 1 or more")
-    held = 0
-    for weight in graph.weights.values():
-        if graph.tied_to(weight) is not None:
-            continue
-        size = graph.size(weight)
-        if len(weight.shape) > 1:
-            heads = graph.dims.get("n_kv_heads", devices)
-            parts = min(devices, heads) if "n_kv_heads" in shapes.atoms(weight.shape) else devices
-            if size % parts or (parts < devices and devices % parts):
-                raise UsageError(f"{weight.component} cannot be cut evenly over {devices:,} devices")
-            size //= parts
-        held += size * graph.instances(weight)
-    return held
-
-
 def calculation(graph: Graph, weight: Weight) -> str:
-    """What gives one instance's parameters, `128,256 × 4,096 = 525,336,576`."""
+    """The parameters of one instance, written out: `128,256 × 4,096 = 525,336,576`."""
     sizes = [shapes.size(group, graph.dims) for group in weight.shape]
     factors = " × ".join(f"{size:,}" for size in sizes)
     return factors if len(sizes) == 1 else f"{factors} = {graph.size(weight):,}"

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atlas.cli.options import Json, ModelName, Specs, count, graph_of, library_of
-from atlas.errors import UsageError
+from atlas.cli.options import (
+    Csv,
+    Json,
+    Markdown,
+    ModelName,
+    Names,
+    Specs,
+    count,
+    graph_of,
+    library_of,
+    require_one_format,
+)
 from atlas.report import console
 
 if TYPE_CHECKING:
@@ -27,34 +37,43 @@ def register(app: typer.Typer) -> None:
 
 def params(
     model: ModelName,
-    by: Annotated[By, typer.Option("--by", help="What is listed.")] = By.component,
+    by: Annotated[By, typer.Option("--by", help="The rows of the table.")] = By.component,
+    layer: Annotated[
+        int | None,
+        typer.Option("--layer", metavar="N", parser=count("--layer"), help="Only what is in layer N."),
+    ] = None,
+    names: Names = None,
     devices: Annotated[
         int | None,
         typer.Option(
-            "--devices", metavar="N", parser=count("--devices"), help="Also say what each of N devices holds."
+            "--devices",
+            metavar="N",
+            parser=count("--devices"),
+            help="Also count the parameters on each of N devices.",
         ),
     ] = None,
     json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="A Markdown table.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values.")] = False,
+    markdown: Markdown = False,
+    csv: Csv = False,
     specs: Specs = None,
 ) -> None:
-    """Count every parameter exactly, component by component, with the calculation and the source that bears it out.
+    """Count every parameter exactly, component by component, with its calculation and its source.
 
     Example: atlas params llama3.1-8b --by tensor --csv
     """
     from atlas.analyse.counts import count as counted
     from atlas.report import params as show
 
-    if json + markdown + csv > 1:
-        raise UsageError("--json, --markdown and --csv exclude each other")
+    require_one_format(json=json, markdown=markdown, csv=csv)
     library = library_of(specs)
-    result: Counts = counted(graph_of(model, library), library, by=by.value, devices=devices)
+    result: Counts = counted(
+        graph_of(model, library), library, by=by.value, devices=devices, layer=layer, names=names
+    )
     if json:
         console.json(result)
-    elif markdown:
-        console.write(show.markdown(result, by.value))
-    elif csv:
-        console.write(show.comma_separated(result, by.value))
+        return
+    content = show.table(result, by.value, one_convention=names is not None)
+    if markdown or csv:
+        console.print_table(content, markdown=markdown, csv=csv)
     else:
-        show.show(result, by.value)
+        show.show(result, content)

@@ -1,84 +1,144 @@
-"""`atlas params` for reading, as Markdown, and as CSV: the same rows."""
+"""The tables of `atlas params`, and what is printed below them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from atlas.analyse.counts import Component, Counts
-from atlas.report import console, plain
+from atlas.report import console
 from atlas.report.plain import gibibytes
+from atlas.tables import Cell, Column, Table
+
+CONTEXTUAL = "the code of another model that computes the same, not this model's own"
+
+_SIZE = (Column(None, "dtype"), Column(None, "bytes"))
 
 
-def show(counts: Counts, by: str) -> None:
-    """The table, then what the total is made of, and where each figure stands."""
-    headers, right, rows = _rows(counts, by, sources=True)
+def show(counts: Counts, content: Table) -> None:
+    """Print the table, then the totals and the sources."""
     title = f"{counts.name} · {counts.model}" if counts.name != counts.model else counts.model
-    console.line(title)
+    console.line(title if counts.layer is None else f"{title} · layer {counts.layer:,}")
     console.line()
-    console.out(console.table(headers, [*rows, _total(counts, headers)], right))
+    console.print_table(content)
     console.line()
     for line in _below(counts):
         console.line(line)
 
 
-def markdown(counts: Counts, by: str) -> str:
-    headers, right, rows = _rows(counts, by, sources=True)
-    return plain.markdown(headers, [*rows, _total(counts, headers)], right)
+def table(counts: Counts, by: str, *, one_convention: bool = False) -> Table:
+    """The table of components, layers or tensors.
 
-
-def comma_separated(counts: Counts, by: str) -> str:
-    headers, right, rows = _rows(counts, by, sources=False)
-    # Only whole columns of counts lose their separators; a calculation is for reading.
-    numbers = [[cell.replace(",", "") if i in right else cell for i, cell in enumerate(row)] for row in rows]
-    return plain.comma_separated(headers, numbers)
-
-
-def _rows(counts: Counts, by: str, *, sources: bool) -> tuple[list[str], list[int], list[list[str]]]:
+    Args:
+        one_convention: show only the names of `counts.names`, not those of the other conventions.
+    """
     if by == "layer":
-        outside = [c for c in counts.components if c.instances == 1]
-        inside = [["", f"{row.stack}.{row.layer}", f"{row.parameters:,}"] for row in counts.layers]
-        alone = [["component", c.id, f"{c.parameters:,}"] for c in outside]
-        rows = [row[1:] for row in (alone[:1] + inside + alone[1:] if inside else alone)]
-        return ["layer", "parameters"], [1], rows
-    if by == "tensor":
-        names = list(counts.tensors[0].name) if counts.tensors else []
-        rows = [
-            [
-                *(t.name[n] or "—" for n in names),
-                " × ".join(f"{size:,}" for size in t.shape),
-                f"{t.parameters:,}",
-                t.component,
-            ]
-            for t in counts.tensors
-        ]
-        return [*(f"name ({n})" for n in names), "shape", "parameters", "component"], [len(names) + 1], rows
-    rows = [
-        [c.id, _calculation(c), str(c.instances), f"{c.parameters:,}", *([_source(c)] if sources else [])]
+        return _layers(counts)
+    return _tensors(counts, one_convention) if by == "tensor" else _components(counts, one_convention)
+
+
+def _components(counts: Counts, one_convention: bool) -> Table:
+    known = {c.id: c.names[counts.names] for c in counts.components}
+    ids = not one_convention and any(name != id for id, name in known.items())
+    columns = (
+        Column("component", "name"),
+        Column("id" if ids else None, "component"),
+        Column(None, "shape"),
+        Column("calculation", None),
+        Column("×", "instances", right=True),
+        Column("parameters", right=True),
+        *_SIZE,
+        Column(None, "tied_to"),
+        Column("source", None),
+    )
+    rows = tuple(
+        (
+            known[c.id],
+            c.id,
+            c.shape,
+            _calculation(c, known),
+            c.instances,
+            c.parameters,
+            _dtype(counts),
+            c.bytes,
+            c.tied_to,
+            _source(c),
+        )
         for c in counts.components
+    )
+    return _with_total(counts, columns, rows)
+
+
+def _layers(counts: Counts) -> Table:
+    dtype, name = _dtype(counts), counts.names
+    inside = [(f"{row.stack}.{row.layer}", row.parameters, dtype, row.bytes) for row in counts.layers]
+    outside = [c for c in counts.components if c.instances == 1] if counts.layer is None else []
+    alone = [(c.names[name], c.parameters, dtype, c.bytes) for c in outside]
+    rows = (*alone[:1], *inside, *alone[1:]) if inside else tuple(alone)
+    return _with_total(counts, (Column("layer"), Column("parameters", right=True), *_SIZE), rows)
+
+
+def _tensors(counts: Counts, one_convention: bool) -> Table:
+    names = [counts.names, *(name for name in counts.by_convention if name != counts.names)]
+    shown = names[:1] if one_convention else names
+    marked = len(shown) > 1 and not all(t.same_order for t in counts.tensors)
+    columns = (
+        *(Column(f"name ({name})" if name in shown else None, f"name_{name}") for name in names),
+        Column("rows" if marked else None, None),
+        Column("shape"),
+        Column("parameters", right=True),
+        *_SIZE,
+        Column("component"),
+        Column(None, "tied_to"),
+        Column(None, "same_order"),
+    )
+    rows = tuple(
+        (
+            *(t.name[name] for name in names),
+            "" if t.same_order else "permuted",
+            t.shape,
+            t.parameters,
+            _dtype(counts),
+            t.bytes,
+            t.component,
+            t.tied_to,
+            t.same_order,
+        )
+        for t in counts.tensors
+    )
+    return _with_total(counts, columns, rows)
+
+
+def _with_total(counts: Counts, columns: tuple[Column, ...], rows: tuple[tuple[Cell, ...], ...]) -> Table:
+    total = counts.total_parameters if counts.layer_parameters is None else counts.layer_parameters
+    name = "total" if counts.layer is None else f"layer {counts.layer:,}"
+    first = next(i for i, column in enumerate(columns) if column.title is not None)
+    cells = [
+        name if i == first else total if column.title == "parameters" else None
+        for i, column in enumerate(columns)
     ]
-    return ["component", "calculation", "×", "parameters", *(["source"] if sources else [])], [2, 3], rows
+    return Table(columns, rows, tuple(cells))
 
 
-def _calculation(component: Component) -> str:
-    return f"the matrix of {component.tied_to}" if component.tied_to else component.calculation
+def _dtype(counts: Counts) -> str | None:
+    return counts.dtype if counts.weight_bytes is not None else None
+
+
+def _calculation(component: Component, known: dict[str, str]) -> str:
+    other = component.tied_to
+    return f"the matrix of {known.get(other, other)}" if other else component.calculation
 
 
 def _source(component: Component) -> str:
-    return component.cites[0].where if component.cites else ""
-
-
-def _total(counts: Counts, headers: Sequence[str]) -> list[str]:
-    at = headers.index("parameters")
-    return [
-        "total" if i == 0 else f"{counts.total_parameters:,}" if i == at else "" for i in range(len(headers))
-    ]
+    if not component.cites:
+        return ""
+    cite = component.cites[0]
+    return cite.where if cite.relation == "direct" else f"{cite.where} ({cite.relation})"
 
 
 def _below(counts: Counts) -> list[str]:
-    size = "quantised, in bytes that are not described"
+    size = "quantised: size in bytes not described"
     if counts.weight_bytes is not None:
         size = f"{counts.weight_bytes:,} bytes in {counts.dtype} ({gibibytes(counts.weight_bytes)})"
-    lines = [f"stored     {counts.tensor_count:,} tensors, {size}"]
+    lines = [f"model      {counts.total_parameters:,} parameters"] if counts.layer is not None else []
+    lines.append(f"stored     {counts.tensor_count:,} tensors, {size}")
     if counts.active_parameters != counts.total_parameters:
         lines.append(f"active     {counts.active_parameters:,} for one text token")
     if counts.logical_parameters != counts.total_parameters:
@@ -86,23 +146,37 @@ def _below(counts: Counts) -> list[str]:
             f"logical    {counts.logical_parameters:,}: the tied matrix counted in both of its places"
         )
     if counts.catalogue_parameters not in (None, counts.total_parameters):
-        lines.append(f"catalogue  {counts.catalogue_parameters:,}: what Meta's entry gives as it stands")
+        lines.append(
+            f"catalogue  {counts.catalogue_parameters:,}: the model built from Meta's unchanged entry"
+        )
     if counts.devices and counts.parameters_per_device is not None:
         lines.append(f"device     {counts.parameters_per_device:,} on each of {counts.devices:,}")
-    lines.append(f"rests on   {counts.rests_on}")
-    files = {(e.repo, e.revision, e.path): "" for c in counts.components for e in c.cites[:1]}
-    files |= {(e.repo, e.revision, e.path): e.where for e in counts.cites[:1]}
-    for (repo, revision, path), where in files.items():
-        lines.append(f"source     {repo} @ {revision[:12]} · {path}" + (f" ({where})" if where else ""))
+    lines.append(f"dimensions from {counts.rests_on}")
+    lines += _sources(counts)
     for conflict in counts.conflicts:
-        said, used = _said(conflict.catalogue), _said(conflict.used)
+        listed, used = _value(conflict.catalogue), _value(conflict.used)
         lines.append(
-            f"conflict   {conflict.field}: the catalogue says {said}, used is {used}. {conflict.why}"
+            f"conflict   {conflict.field}: the catalogue has {listed}, the released model has {used}. "
+            f"{conflict.why}"
         )
     return lines + [f"note       {note}" for note in counts.notes]
 
 
-def _said(value: object) -> str:
+def _sources(counts: Counts) -> list[str]:
+    """The files behind the table's sources, and what `contextual` means where it is there."""
+    first = [c.cites[0] for c in counts.components if c.cites]
+    files = {(e.repo, e.revision, e.path): ("", e.relation) for e in first}
+    files |= {(e.repo, e.revision, e.path): (e.where, e.relation) for e in counts.cites[:1]}
+    lines = []
+    for (repo, revision, path), (where, relation) in files.items():
+        line = f"source     {repo} @ {revision[:12]} · {path}" + (f" ({where})" if where else "")
+        lines.append(line if relation == "direct" else f"{line}, {relation}")
+    if any(e.relation == "contextual" for e in (*first, *counts.cites[:1])):
+        lines.append(f"contextual {CONTEXTUAL}")
+    return lines
+
+
+def _value(value: object) -> str:
     if value is None:
-        return "nothing"
+        return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)

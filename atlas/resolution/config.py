@@ -171,9 +171,10 @@ class _Reading:
             elif key in table.computes:
                 rule = table.computes[key]
                 if not is_described(value, rule.only):
-                    self.gaps.append(
-                        Gap(rule.reason.replace("{value}", shown(value)), frozenset(rule.affects))
-                    )
+                    within = config.get(rule.window) if rule.window else None
+                    within = within if type(within) is int and within > 0 else None
+                    reason = rule.reason.replace("{value}", shown(value))
+                    self.gaps.append(Gap(reason, frozenset(rule.affects), within))
             elif not (table.classes and key == "architectures"):
                 others[key] = value
         if others:

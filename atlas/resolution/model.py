@@ -31,7 +31,9 @@ class Gap:
 
     reason: str
     affects: frozenset[str]
-    """The commands whose answer depends on it, and which refuse; `weights` for the bytes of the weights."""
+    """The commands whose answer depends on it, and which refuse; `weights` for the bytes of the weights alone."""
+    within: int | None = None
+    """The longest context on which it has no effect (a sliding window's length); None if it always has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +100,23 @@ class Model:
     """For a catalogued model: the model that Meta's reference code builds from the unmodified entry."""
 
 
-def require_described(model: Model, command: str) -> None:
+def require_described(model: Model, command: str, context: int | None = None) -> None:
     """Refuse if the command's answer depends on a setting that is not described.
+
+    Args:
+        context: the positions that the answer covers, so that a longer sliding window does not matter; None if unknown.
 
     Raises:
         NotDescribed: naming each such setting.
     """
-    also = {"weights"} if command in ("memory", "flops") else set()
-    reasons = [gap.reason for gap in model.gaps if gap.affects.intersection({command, *also})]
-    if reasons:
+    gaps = [gap for gap in model.gaps if command in gap.affects]
+    if context is not None:
+        gaps = [gap for gap in gaps if gap.within is None or context > gap.within]
+    if gaps:
         raise NotDescribed(
-            f"{model.id}: {'; '.join(reasons)}. The answer of `atlas {command}` depends on it",
-            hint="`atlas params` still counts its parameters",
+            f"{model.id}: {'; '.join(gap.reason for gap in gaps)}. The answer of `atlas {command}` depends on it",
+            hint="`atlas params` still counts its parameters"
+            + _unaffected(None if context is None else [gap.within for gap in gaps]),
         )
 
 
@@ -119,3 +126,9 @@ def messages(model: Model) -> list[str]:
     if rest := len(model.unknown) - len(named):
         named.append(f"{model.unknown[0].where}: {rest:,} more keys are unknown and were not used")
     return [*model.warnings, *named]
+
+
+def _unaffected(within: list[int | None] | None) -> str:
+    """The end of a hint: up to which context there is an answer; empty if there is none at any."""
+    known = [length for length in within or [] if length is not None]
+    return f"; contexts of up to {min(known):,} positions are answered" if known and known == within else ""

@@ -81,6 +81,8 @@ class Computes(Spec):
     reason: str
     """What another value means, as a clause of a message; `{value}` is replaced by it."""
     affects: list[str]
+    window: str = ""
+    """The config key with the longest context on which the setting has no effect."""
 
 
 class Head(Spec):

@@ -147,7 +147,7 @@ def test_the_options_of_all_commands_are_values_of_options_too(here: Any) -> Non
     """`--debug` after an option that takes a value is that value."""
     ran = here("memory", "llama3.2-1b", "--fit", "--debug")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert "--fit '--debug' is no size" in ran.err
+    assert "--fit '--debug' is not a size" in ran.err
 
 
 def test_a_path_that_is_not_utf_8_and_one_document(here: Any, tmp_path: Path) -> None:
