@@ -1,4 +1,4 @@
-"""`atlas explain`: the page of a model, a component or an activation."""
+"""`atlas explain`: the page of a model, a component, an activation, a step, a stored tensor or a topic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atlas.cli.options import Json, ModelName, Specs, graph_of, library_of
+from atlas.cli.options import Json, ModelName, Names, Specs, graph_of, library_of
 from atlas.errors import UsageError
 from atlas.report import console
 
@@ -26,7 +26,9 @@ def explain(
     node: Annotated[
         str | None,
         typer.Argument(
-            metavar="NODE", help="A component (output, attention.wq) or an activation (logits, scores)."
+            metavar="NODE",
+            help="A component (attention.wq), an activation (logits), a step of `atlas trace`, a tensor's name (q_proj) or a "
+            "topic (rope, kv_cache, attention, softmax).",
         ),
     ] = None,
     source: Annotated[
@@ -34,15 +36,22 @@ def explain(
         typer.Option(
             "--source",
             metavar="ID=PATH",
-            help="Show excerpts from this clone or file, its hash checked. Repeatable.",
+            help="Show excerpts from this clone or file, after its hash was checked. Repeatable.",
         ),
     ] = None,
+    excerpts: Annotated[
+        bool,
+        typer.Option("--excerpts", help="Show the cited lines that an installed package has."),
+    ] = False,
     receipt: Annotated[
         Path | None,
         typer.Option(
-            "--receipt", metavar="FILE", help="Rest the figures on what `atlas verify --receipt` wrote."
+            "--receipt",
+            metavar="FILE",
+            help="Cite the verified checkpoint of this receipt (`atlas verify --receipt`).",
         ),
     ] = None,
+    names: Names = None,
     json: Json = False,
     specs: Specs = None,
 ) -> None:
@@ -52,26 +61,30 @@ def explain(
     """
     from atlas import pages
     from atlas.evidence import sources
+    from atlas.graph.tensors import convention
     from atlas.report import page as show
 
     library = library_of(specs)
-    reader = sources.Reader(library, sources.locations(source or (), library))
+    reader = sources.Reader(library, sources.locations(source or (), library)) if source or excerpts else None
     graph = graph_of(model, library)
+    if names is not None:
+        convention(graph, names)  # refuses a name that the architecture does not have
     made = pages.page(graph, library, node, reader)
-    for name in dict.fromkeys(code.source for code in made.code if not code.excerpt):
-        reason = reader.read(name)
-        if name in reader.places and isinstance(reason, str):
-            console.warn(f"--source {name}: {reason}")
+    if reader is not None:
+        for name in dict.fromkeys(code.source for code in made.code if not code.excerpt):
+            reason = reader.read(name)
+            if isinstance(reason, str) and (excerpts or name in reader.places):
+                console.warn(f"{'--source ' if name in reader.places else ''}{name}: {reason}")
     if receipt is not None:
         made = _resting_on(made, graph, receipt)
     if json:
         console.json(made)
     else:
-        show.show(made)
+        show.show(made, names)
 
 
 def _resting_on(made: Page, graph: Graph, path: Path) -> Page:
-    """The page with a receipt in place of configured dimensions.
+    """The page with a verified checkpoint in place of the configuration.
 
     Raises:
         UsageError: the receipt is of a model with another count.

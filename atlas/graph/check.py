@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from atlas import spec
 from atlas.errors import AtlasError, SpecError
 from atlas.evidence.bibliography import evidence
-from atlas.graph import tensors
+from atlas.graph import operations, tensors
 from atlas.graph.binding import bind
 from atlas.resolution import catalogued
 from atlas.resolution.resolve import ids
@@ -46,6 +46,7 @@ def check(library: Library) -> SpecCheck:
     architectures = [name for name in library.paths("architectures") if attempt(library.architecture, name)]
     for name in components:
         attempt(_component, library, name)
+    attempt(_topics, library)
     models = 0
     owners: dict[str, spec.Entry] = {}
     for name in library.paths("models"):
@@ -84,6 +85,14 @@ def _names_taken(entry: spec.Entry, file: str, owners: dict[str, spec.Entry]) ->
         if owner is not entry and not shared:
             found.append(f"models/{file}.toml: {word!r} is already a name of {owner.id}")
     return found
+
+
+def _topics(library: Library) -> None:
+    """Each topic loads, cites what exists, and is about an operation that exists."""
+    for topic in library.topics():
+        if topic.op not in operations.OPERATIONS:
+            raise SpecError(f"topics/{topic.id}.toml: op = {topic.op!r}: there is no such operation")
+        evidence(topic.cites, library)
 
 
 def _component(library: Library, name: str) -> None:

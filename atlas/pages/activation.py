@@ -1,4 +1,4 @@
-"""The page of an activation: what one step hands to the next, or what is put into the model."""
+"""The page of an activation (the result of one or more steps), of a single step, or of an input of the model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def page(parts: Parts, name: str, steps: Sequence[Step]) -> Page:
     """The page of an activation.
 
     Args:
-        name: as it was asked for; the title where the description has none.
-        steps: those that set it, in execution order: an optional step sets an earlier step's symbol anew.
+        name: the name in the request; the title if the description has none.
+        steps: those that set it, in execution order: an optional step sets an earlier step's symbol again.
     """
     node = parts.nodes[steps[0].node]
     first, last = steps[0], steps[-1]
@@ -49,7 +49,29 @@ def page(parts: Parts, name: str, steps: Sequence[Step]) -> Page:
     )
 
 
+def page_of_step(parts: Parts, step: Step) -> Page:
+    """The page of one step among several that set the same activation: its own equation, input and output."""
+    node = parts.nodes[step.node]
+    words = step.words
+    return parts.page(
+        node=step.id,
+        kind="step",
+        words=words.model_copy(
+            update={
+                "title": words.title or step.id,
+                "summary": words.summary
+                or f"A step of {node.id}: the operation {step.op}, which sets {step.sets}.",
+                "expression": words.expression or f"{node.id} → {step.sets.partition('.')[2]}",
+            }
+        ),
+        inputs=list(dict.fromkeys(parts.value(o, node) for o in step.of if o.weight is None)),
+        outputs=[parts.result(step)],
+        instances=parts.graph.times(node.id),
+        sources=parts.sources(words.cites or node.component.cites),
+    )
+
+
 def page_of_input(parts: Parts, name: str) -> Page:
-    """The page of what is put into the model, `tokens`."""
+    """The page of an input of the model, such as `tokens`."""
     words = parts.graph.inputs[name]
     return parts.page(node=name, kind="input", words=words, outputs=[parts.named(name)])

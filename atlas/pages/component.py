@@ -1,4 +1,4 @@
-"""The page of a component: of a node of the graph, or of one of the weights it has under a name of its own.
+"""The page of a component: a node of the graph, or one of its weights if that has a name of its own.
 
 `attention` is a node with four weights, and each of them, `attention.wq`, has a page; `norm` and its only weight share one.
 """
@@ -13,7 +13,7 @@ from atlas.pages.parts import Parts, over
 
 
 def page(parts: Parts, node: Node) -> Page:
-    """The page of a node, with every weight it has."""
+    """The page of a node with all of its weights."""
     graph = parts.graph
     own = graph.architecture.pages.get(node.id, spec.Words())
     base = node.component
@@ -29,12 +29,13 @@ def page(parts: Parts, node: Node) -> Page:
         instances=instances,
         per_instance=sum(graph.size(weight) for weight in node.weights),
         parameters=distinct * instances,
+        stored=parts.stored(node.weights),
         sources=parts.sources(own.cites or base.cites),
     )
 
 
 def page_of_weight(parts: Parts, weight: Weight) -> Page:
-    """The page of one weight of a node: what the step that applies it reads and makes."""
+    """The page of one weight of a node: input and output are those of the step that applies it."""
     node = parts.nodes[weight.node]
     step = next(step for step in node.steps if weight in step.weights)
     own = parts.graph.architecture.pages.get(weight.component, spec.Words())
@@ -53,6 +54,7 @@ def page_of_weight(parts: Parts, weight: Weight) -> Page:
         instances=instances,
         per_instance=size,
         parameters=0 if parts.graph.tied_to(weight) else size * instances,
+        stored=parts.stored([weight]),
         notes=[matrix] if len(weight.shape) > 1 else [],
         sources=parts.sources(own.cites or weight.words.cites or node.component.cites),
     )

@@ -1,8 +1,9 @@
-"""What a page says, as plain data: for the terminal, for JSON, and for whatever else shows one."""
+"""The content of a page, as plain data: for the terminal, for JSON and for other renderers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from atlas.analyse.trace import Size
 from atlas.evidence.bibliography import Evidence
@@ -47,8 +48,38 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredName:
+    """How one convention stores a weight.
+
+    Attributes:
+        name: with placeholders for indices: `model.layers.{layer}.self_attn.q_proj.weight`.
+        layout: the axes of the stored tensor, in torch's order: `(n_heads two pair) dim`.
+    """
+
+    convention: str
+    name: str
+    shape: tuple[int, ...]
+    layout: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A dimension or setting that differs from the model that this one follows; None if a model does not state it."""
+
+    name: str
+    before: Any
+    now: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
-    """What a model's page says at its top."""
+    """The facts at the top of a model's page.
+
+    Attributes:
+        differs_from: the described model of the followed family that differs least.
+        differences: from that model, in dimensions and settings; weights are not compared.
+        nodes: the nodes of the graph in execution order, each once.
+    """
 
     publisher: str
     released: str
@@ -58,18 +89,23 @@ class Facts:
     hub_id: str | None
     context_length: int | None
     dtype: str
+    differs_from: str | None
+    differences: tuple[Difference, ...]
+    nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What `atlas explain` says.
+    """The result of `atlas explain`.
 
     Attributes:
-        kind: `model`, `learned` (a component with weights), `computed` (one without), `activation` or `input`.
+        kind: `model`, `learned` (a component with weights), `computed` (one without), `activation` `step`, `topic` or `input`.
         accounting: for a component, one instance's; for a model, all components' with every instance.
-        instances: in how many layers it stands.
+        instances: the number of layers that have it.
         parameters: of all its instances.
-        rests_on: what the figures rest on.
+        stored: a component's names and shapes in each convention.
+        rests_on: where the figures are from.
+        not_described: settings of the model that the page leaves out, because they are not described.
     """
 
     model: str
@@ -85,7 +121,9 @@ class Page:
     instances: int
     parameters_per_instance: int
     parameters: int
+    stored: tuple[StoredName, ...]
     notes: tuple[str, ...]
+    not_described: tuple[str, ...]
     rests_on: str
     code: tuple[Code, ...]
     sources: tuple[Evidence, ...]

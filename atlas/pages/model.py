@@ -1,12 +1,18 @@
-"""The page of a model: who published it, its equation, every component's parameters, and where the catalogue is not followed."""
+"""The page of a model: publisher, equation, parameters of every component, conflicts, and how it differs from its predecessor."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from atlas import spec
 from atlas.analyse import counts
+from atlas.analyse.diff import diff
 from atlas.evidence.bibliography import evidence
-from atlas.pages.content import Amount, Facts, Page
+from atlas.graph.binding import bind
+from atlas.graph.graph import Graph
+from atlas.pages.content import Amount, Difference, Facts, Page
 from atlas.pages.parts import Parts
+from atlas.resolution import catalogued
 
 
 def page(parts: Parts) -> Page:
@@ -16,7 +22,7 @@ def page(parts: Parts) -> Page:
     rows = counts.count(parts.graph, parts.library)
     last = parts.graph.blocks[-1].nodes[-1]
     conflicts = [
-        f"The catalogue says {_said(c.catalogue)} of {c.field}; used is {_said(c.used)}. {c.why}"
+        f"{c.field}: the catalogue has {_said(c.catalogue)}, the released model has {_said(c.used)}. {c.why}"
         for c in model.conflicts
     ]
     disputed = [cite for conflict in model.conflicts for cite in conflict.cites]
@@ -52,6 +58,7 @@ def page(parts: Parts) -> Page:
 def _facts(parts: Parts) -> Facts:
     model = parts.model
     family = parts.library.family(model.family) if model.family else None
+    before = _predecessor(parts, family)
     return Facts(
         publisher=family.publisher if family else "",
         released=family.released if family else "",
@@ -61,7 +68,41 @@ def _facts(parts: Parts) -> Facts:
         hub_id=model.hub_id,
         context_length=model.context_length,
         dtype=model.dtype,
+        differs_from=before.model.id if before else None,
+        differences=tuple(_differences(before, parts.graph)) if before else (),
+        nodes=tuple(parts.nodes),
     )
+
+
+def _predecessor(parts: Parts, family: spec.Family | None) -> Graph | None:
+    """The described model of the followed family that differs least: in dimensions first, then in settings, then in kind."""
+    if family is None or family.follows is None:
+        return None
+    earlier = parts.library.family(family.follows)
+    graphs = [
+        (
+            entry.kind != _kind(family, parts.model.id),
+            bind(catalogued.describe(earlier, entry, parts.library), parts.library),
+        )
+        for entry in earlier.models
+        if entry.architecture
+    ]
+
+    def distance(item: tuple[bool, Graph]) -> tuple[int, int, bool]:
+        found = diff(item[1], parts.graph)
+        return len(found.dims) + len(found.components), len(found.settings), item[0]
+
+    return min(graphs, key=distance)[1] if graphs else None
+
+
+def _kind(family: spec.Family, id: str) -> str:
+    return next((entry.kind for entry in family.models if entry.id == id), "")
+
+
+def _differences(before: Graph, now: Graph) -> Iterator[Difference]:
+    found = diff(before, now)
+    yield from (Difference(dim.name, dim.a, dim.b) for dim in found.dims)
+    yield from (Difference(setting.name, setting.a, setting.b) for setting in found.settings)
 
 
 def _tied(component: counts.Component) -> str:

@@ -1,4 +1,4 @@
-"""What the pages of one model are made of: its values with their shapes, its sources, and a page put together from them."""
+"""The parts of every page of one model: values with their shapes, names in each convention, sources, and the page itself."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from atlas.analyse.trace import shape_of
 from atlas.evidence.bibliography import Evidence, evidence
 from atlas.grammar import shapes
 from atlas.grammar.conditions import holds
-from atlas.graph.graph import Graph, Node, Operand, Step
-from atlas.pages.content import Amount, Code, Equation, Facts, Page, Value
+from atlas.graph import tensors
+from atlas.graph.graph import Graph, Node, Operand, Step, Weight
+from atlas.pages.content import Amount, Code, Equation, Facts, Page, StoredName, Value
 from atlas.spec.library import Library
 
 
 class Parts:
-    """A bound model, as its pages speak of it.
+    """A bound model, as pages describe it.
 
     Attributes:
         nodes: id -> the node.
-        conditions: the switches a note may depend on, the architecture's with the model's over them.
+        conditions: the settings that a note may depend on: the architecture's flags, the model's, and `rope_type`.
     """
 
     def __init__(self, graph: Graph, library: Library) -> None:
@@ -27,7 +28,8 @@ class Parts:
         self.library = library
         self.model = graph.model
         self.nodes: dict[str, Node] = {node.id: node for block in graph.blocks for node in block.nodes}
-        self.conditions = {**graph.architecture.flags, **graph.model.flags}
+        scaling = graph.model.rope.get("rope_type", "default")
+        self.conditions = {**graph.architecture.flags, **graph.model.flags, "rope_type": scaling}
 
     def page(
         self,
@@ -41,11 +43,12 @@ class Parts:
         instances: int = 1,
         per_instance: int = 0,
         parameters: int = 0,
+        stored: Sequence[StoredName] = (),
         notes: Iterable[str] = (),
         sources: Sequence[Evidence] = (),
         facts: Facts | None = None,
     ) -> Page:
-        """A page: the words that are given, and what every page of the model says alike."""
+        """A page: the given content, and what all pages of the model have in common."""
         said = [note.text for note in words.notes if holds(note.when, self.conditions)]
         return Page(
             model=self.model.id,
@@ -61,16 +64,31 @@ class Parts:
             instances=instances,
             parameters_per_instance=per_instance,
             parameters=parameters,
+            stored=tuple(stored),
             notes=tuple(dict.fromkeys([*said, *notes])),
-            rests_on=f"Worked out from {self.model.rests_on}; no checkpoint's tensors have been counted for this page.",
+            not_described=tuple(gap.reason for gap in self.model.gaps),
+            rests_on=f"Dimensions from {self.model.rests_on}. No checkpoint was counted for this page.",
             code=tuple(Code(item.source, item.path, item.lines, ()) for item in sources if item.lines),
             sources=tuple(sources),
             facts=facts,
         )
 
     def sources(self, cites: Iterable[str]) -> list[Evidence]:
-        """Where these cites stand, and where the dimensions do."""
+        """The sources of these cites, and of the dimensions."""
         return evidence([*cites, *self.model.cites], self.library, self.model.family)
+
+    def stored(self, weights: Sequence[Weight]) -> list[StoredName]:
+        """The names of these weights in each convention, the published one first."""
+        first = tensors.published(self.graph)
+        wanted = {weight.id for weight in weights}
+        return [
+            StoredName(convention, row.template.text, row.shape, shapes.render(layout))
+            for convention in sorted(self.graph.architecture.conventions, key=lambda name: name != first)
+            for row in tensors.rows(self.graph, convention)
+            for weight, layout in zip(row.weights, row.layouts, strict=True)
+            if weight.id in wanted
+            and (row.tied_to is None or tensors.convention(self.graph, convention).stores_tied)
+        ]
 
     def steps(self) -> list[Step]:
         """Every step of every node, in execution order."""
@@ -121,7 +139,7 @@ class Parts:
 
 
 def over(words: spec.Words, base: spec.Words) -> spec.Words:
-    """The first's words, and the second's where the first says nothing; notes of both."""
+    """The first words, completed from the second; notes of both."""
     fields = ("title", "summary", "expression", "text", "latex")
     said = {name: getattr(words, name) or getattr(base, name) for name in fields}
     if words.text:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from atlas.pages.content import Page
+from atlas.pages.content import Difference, Facts, Page
 from atlas.report import console
 
 
-def show(page: Page) -> None:
-    """Title and kind, expression, one sentence, equation, in and out, accounting, notes, code, sources."""
-    for line in lines(page):
+def show(page: Page, names: str | None = None) -> None:
+    """Print title, expression, summary, equation, input and output, accounting, names, notes and sources.
+
+    Args:
+        names: the only convention whose names are shown; None for all.
+    """
+    for line in lines(page, names):
         console.line(line.expandtabs(4))
 
 
-def lines(page: Page) -> list[str]:
-    """The page, a line at a time."""
+def lines(page: Page, names: str | None = None) -> list[str]:
+    """The lines of the page."""
     found = [f"{page.title} · {page.kind}", f"{page.model}{' · ' + page.node if page.node else ''}", ""]
     if page.facts:
         facts = page.facts
@@ -35,23 +39,66 @@ def lines(page: Page) -> list[str]:
     found += [f"out        {value.text} {value.dtype}" for value in page.outputs]
     if page.accounting:
         found += _accounting(page)
+    stored = [each for each in page.stored if names in (None, each.convention)]
+    if stored:
+        found += ["", "Stored as"]
+        found += [f"  {each.convention}: {each.name}  {list(each.shape)}  {each.layout}" for each in stored]
+    if page.facts:
+        found += _differences(page.facts)
+        found += ["", "Nodes in order", f"  {', '.join(page.facts.nodes)}"]
+    if page.not_described:
+        found += [
+            "",
+            "Not described, and left out of this page",
+            *(f"  {reason}" for reason in page.not_described),
+        ]
     if page.notes:
         found += ["", "Notes", *(f"  {note}" for note in page.notes)]
-    found += ["", "Rests on", f"  {page.rests_on}"]
-    if page.code:
-        found += ["", "Code"]
-        for code in page.code:
-            found.append(f"  {code.source}: {code.path.rpartition('/')[2]} {_spans(code.lines)}")
-            found += [f"    {line.number:>5}  {line.text}" for line in code.excerpt]
+    found += ["", page.rests_on]
     if page.sources:
-        found += ["", "Sources"]
-        for item in page.sources:
-            revision = f" @ {item.revision[:12]}" if item.revision else ""
-            spans = f" lines {_spans(item.lines)}" if item.lines else ""
-            found += [
-                f"  {item.relation}: {item.claim}",
-                f"    {item.id} · {item.repo}{revision} · {item.path}{spans}",
-            ]
+        found += ["", "Sources", *_sources(page)]
+    return found
+
+
+def _differences(facts: Facts) -> list[str]:
+    """How a model differs from the one that it follows; a group of settings such as `rope.factor` is one line."""
+    if facts.differs_from is None:
+        return []
+    groups: dict[str, list[Difference]] = {}
+    for each in facts.differences:
+        groups.setdefault(each.name.partition(".")[0], []).append(each)
+    found = ["", f"Differs from {facts.differs_from} (weights not compared)"]
+    for name, group in groups.items():
+        changes = [
+            (f"{each.name.partition('.')[2]} " if "." in each.name else "")
+            + f"{_value(each.before)} → {_value(each.now)}"
+            for each in group
+        ]
+        found.append(f"  {name}: {'; '.join(changes)}")
+    if not groups:
+        found.append("  in no dimension and no setting")
+    return found
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "none"
+    return f"{value:,}" if type(value) is int else str(value)
+
+
+def _sources(page: Page) -> list[str]:
+    """Every source once: how it bears out the claim, where it is, and the cited lines if they were read."""
+    excerpts = {(code.source, code.lines): code.excerpt for code in page.code}
+    found = []
+    for item in page.sources:
+        revision = f" @ {item.revision[:12]}" if item.revision else ""
+        spans = f" lines {_spans(item.lines)}" if item.lines else ""
+        found += [
+            f"  {item.relation}: {item.claim}",
+            f"    {item.id} · {item.repo}{revision} · {item.path}{spans}",
+        ]
+        cited = excerpts.pop((item.source, item.lines), ())
+        found += [f"    {line.number:>5}  {line.text}" for line in cited]
     return found
 
 

@@ -26,6 +26,7 @@ from atlas.spec.components import Component, Step, Weight
 from atlas.spec.models import Conflict, Entry, Family
 from atlas.spec.quantisations import Quantisation
 from atlas.spec.table import Note, Spec, Words
+from atlas.spec.topics import Topic
 
 __all__ = [
     "Architecture",
@@ -55,6 +56,7 @@ __all__ = [
     "Spec",
     "Stack",
     "Step",
+    "Topic",
     "Weight",
     "Words",
 ]

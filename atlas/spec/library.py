@@ -21,7 +21,16 @@ from atlas.spec.toml_files import read_toml as read_toml
 
 T = TypeVar("T", bound=spec.Spec)
 
-PARTS = ("axes.toml", "bibliography", "components", "architectures", "quantisations", "catalogue", "models")
+PARTS = (
+    "axes.toml",
+    "bibliography",
+    "components",
+    "architectures",
+    "quantisations",
+    "topics",
+    "catalogue",
+    "models",
+)
 """What a folder of description files may contain."""
 
 MOST_BYTES = 8 * 2**20
@@ -182,6 +191,9 @@ class Library:
 
     def quantisations(self) -> list[spec.Quantisation]:
         return [self._load(spec.Quantisation, "quantisations", name) for name in self.paths("quantisations")]
+
+    def topics(self) -> list[spec.Topic]:
+        return [self._load(spec.Topic, "topics", name) for name in self.paths("topics")]
 
     def config(self, architecture: spec.Architecture, name: str) -> spec.Config:
         """The meaning of the keys of a configuration file, merged with the table that it extends (`like`).
