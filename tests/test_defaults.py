@@ -54,7 +54,7 @@ def test_what_changes_shapes_in_a_params_json_is_refused(library: Library) -> No
 def test_positions_that_differ_between_layers_are_a_gap(library: Library) -> None:
     nested = {"full_attention": {"rope_type": "default", "rope_theta": 1e6}}
     model = config.describe(MISTRAL | {"sliding_window": None, "rope_parameters": nested}, library, id="m")
-    with pytest.raises(NotDescribed, match="differ from layer to layer"):
+    with pytest.raises(NotDescribed, match="differs from layer to layer"):
         require_described(model, "run")
 
 
