@@ -12,6 +12,7 @@ import pytest
 
 import atlas
 from atlas.errors import ConfigError, UnknownModel
+from atlas.resolution.model import messages
 from atlas.resolution.resolve import from_path, resolve
 from atlas.resolution.settings import MOST_BYTES
 from atlas.spec.library import Library
@@ -64,6 +65,6 @@ def test_thousands_of_unknown_keys_are_counted(
     write_config: Callable[..., Path], small: dict[str, Any], library: Library
 ) -> None:
     unknown = {f"unknown_{i}": i for i in range(5_000)}
-    warnings = from_path(write_config(small | unknown), library).warnings
+    warnings = messages(from_path(write_config(small | unknown), library))
     assert len(warnings) == 21
     assert "4,980 more keys" in warnings[-1]

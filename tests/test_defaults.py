@@ -54,7 +54,7 @@ def test_what_changes_shapes_in_a_params_json_is_refused(library: Library) -> No
 def test_positions_that_differ_between_layers_are_a_gap(library: Library) -> None:
     nested = {"full_attention": {"rope_type": "default", "rope_theta": 1e6}}
     model = config.describe(MISTRAL | {"sliding_window": None, "rope_parameters": nested}, library, id="m")
-    with pytest.raises(NotDescribed, match="differ from layer to layer"):
+    with pytest.raises(NotDescribed, match="differs from layer to layer"):
         require_described(model, "run")
 
 
@@ -158,3 +158,14 @@ def test_the_example_of_contributing_is_a_model(tmp_path: Path) -> None:
     assert check(mine).faults == ()
     # Llama 3.2 1B's sizes, not tied: 1,235,814,400 and once more 128,256 × 2,048
     assert parameters.total(bind(resolve("mine-1b", mine), mine)) == 1_235_814_400 + 128_256 * 2_048
+
+
+@pytest.mark.parametrize("word", ["n_layrs", "batch_limit"])
+def test_a_key_that_gives_something_nothing_reads_is_a_fault(word: str, tmp_path: Path) -> None:
+    text = (Library().folders[0] / "architectures" / "llama.toml").read_text()
+    one = 'num_hidden_layers       = "n_layers"\n'
+    assert one in text
+    (tmp_path / "architectures").mkdir()
+    (tmp_path / "architectures" / "llama.toml").write_text(text.replace(one, f'{one}layers = "{word}"\n'))
+    (fault,) = check(Library(tmp_path)).faults
+    assert f"configs.llama.used: layers gives '{word}', which nothing reads" in fault

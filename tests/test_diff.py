@@ -318,5 +318,5 @@ def test_biases_are_tensors_of_one_side(bound: Callable[..., Graph], small: dict
 
 
 def test_stating_a_default_is_no_difference(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
-    """head_dim 4 is 48 / 12, and 6 key and value heads are what the file says either way."""
+    """head_dim 4 is 48 / 12, and 6 key and value heads are stated in both."""
     assert not diff(bound(small), bound(small | {"head_dim": 4})).differs

@@ -626,11 +626,11 @@ def test_other_layers_are_a_difference(listing: Library) -> None:
     ("layers", "words"),
     [
         ([2, 7], "listed: cross_layers names layer 7, and there are 7, counted from 0"),
-        ([-1], "listed: cross_attention_layers is [-1], expected a list of layers' numbers"),
-        ([2.0], "expected a list of layers' numbers"),
-        ([True], "expected a list of layers' numbers"),
-        (["2"], "expected a list of layers' numbers"),
-        (3, "cross_attention_layers is 3, expected a list of layers' numbers"),
+        ([-1], "listed: cross_attention_layers is [-1], expected a list of layer numbers"),
+        ([2.0], "expected a list of layer numbers"),
+        ([True], "expected a list of layer numbers"),
+        (["2"], "expected a list of layer numbers"),
+        (3, "cross_attention_layers is 3, expected a list of layer numbers"),
         (None, "listed has no list of layers called 'cross_layers'"),
     ],
 )

@@ -49,6 +49,7 @@ def test_every_file_loads_and_is_called_what_it_is(file: str, library: Library) 
         "architectures": library.architecture,
         "models": library.family,
         "catalogue": library.catalogue,
+        "quantisations": lambda name: next(each for each in library.quantisations() if each.id == name),
         "bibliography": lambda name: library.paths("bibliography")[name] and library.sources,
         "": lambda name: getattr(library, name),
     }
@@ -72,6 +73,7 @@ def test_nothing_else_lies_there() -> None:
         "bibliography",
         "components",
         "architectures",
+        "quantisations",
         "catalogue",
         "models",
     }

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from atlas import spec
+from atlas.checkpoint import hub_url
 from atlas.errors import AtlasError, ConfigError, NotDescribed, UnknownModel
 from atlas.resolution import catalogued
 from atlas.resolution.resolve import catalogue_entry, ids, resolve
+from atlas.resolution.spelling import spelled
 from atlas.spec.library import Library
 
 
@@ -176,7 +178,6 @@ def test_what_is_not_described_is_refused_in_one_line(
     [
         ("llama3.1-9b", "llama3.1-8b"),
         ("lama3.1-8b", "llama3.1-8b"),
-        ("llama-3.1-8b", "llama3.1-8b"),
         ("llama3-8b-instuct", "llama3-8b-instruct"),
         ("llama-guard-3-2b", "llama-guard-3-1b"),
         ("LLAMA2-7B-CHATT", "llama2-7b-chat"),
@@ -253,5 +254,137 @@ def test_a_catalogued_name_comes_before_a_folder_of_that_name(
     (tmp_path / "llama3-8b").mkdir()
     monkeypatch.chdir(tmp_path)
     assert resolve("llama3-8b", library).family == "llama3"
-    with pytest.raises(ConfigError, match="holds neither"):
+    with pytest.raises(ConfigError, match="contains neither"):
         resolve("./llama3-8b", library)
+
+
+# ---------------------------------------------------------------- spellings, URLs, other files
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("llama-3.1-8b", "llama3.1-8b"),
+        ("Llama-3.1-8B-Instruct", "llama3.1-8b-instruct"),
+        ("llama3.1:8b", "llama3.1-8b"),
+        ("llama3.2:1b", "llama3.2-1b"),
+        ("Llama-2-7b-hf", "llama2-7b"),
+        ("Llama-2-13b-chat-hf", "llama2-13b-chat"),
+        ("llama2:7b-chat", "llama2-7b-chat"),
+        ("Meta-Llama-3-8B", "llama3-8b"),
+        ("llama_3_8b", "llama3-8b"),
+        ("Llama 3.3 70B Instruct", "llama3.3-70b-instruct"),
+        ("meta-llama/Llama3.1-8B", "llama3.1-8b"),
+        ("https://huggingface.co/meta-llama/Llama-3.1-8B", "llama3.1-8b"),
+        ("http://huggingface.co/meta-llama/Llama-3.1-8B/", "llama3.1-8b"),
+        ("https://hf.co/meta-llama/Llama-3.1-8B", "llama3.1-8b"),
+        ("huggingface.co/meta-llama/Llama-3.1-8B", "llama3.1-8b"),
+        ("https://huggingface.co/meta-llama/Llama-3.1-8B?library=transformers#files", "llama3.1-8b"),
+        ("https://huggingface.co/meta-llama/Llama-3.1-8B/tree/main", "llama3.1-8b"),
+        ("https://huggingface.co/meta-llama/Llama-2-7b-hf/blob/main/config.json", "llama2-7b"),
+        (
+            "https://huggingface.co/meta-llama/Llama-2-7b-hf/resolve/main/config.json?download=true",
+            "llama2-7b",
+        ),
+        ("hf://meta-llama/Llama-3.1-8B", "llama3.1-8b"),
+    ],
+)
+def test_what_people_write(name: str, expected: str, library: Library, offline: None) -> None:
+    assert resolve(name, library).id == expected
+
+
+def test_every_entry_by_its_descriptor_written_otherwise(
+    entries: list[tuple[spec.Family, spec.Entry]], library: Library
+) -> None:
+    """With underscores, and with a colon in place of the last hyphen: always that entry, or several that are named."""
+    for _, entry in entries:
+        for name in (entry.id.replace("-", "_"), entry.id.replace(":", "-")):
+            found = [other.id for _, other in spelled(name, library)]
+            assert entry.id in found, name
+            assert len(found) == 1 or entry.id.startswith("llama3.1-405b"), name
+
+
+def test_a_spelling_that_means_several_is_refused_with_all(library: Library, offline: None) -> None:
+    with pytest.raises(UnknownModel, match="may mean several models") as caught:
+        resolve("Llama-3.1-405B", library)
+    for name in ("llama3.1-405b", "llama3.1-405b:bf16-mp8", "llama3.1-405b:bf16-mp16"):
+        assert name in caught.value.hint
+
+
+def test_another_revision_of_a_catalogued_repository_is_noted(library: Library, offline: None) -> None:
+    model = resolve("https://huggingface.co/meta-llama/Llama-3.1-8B/tree/abc123", library)
+    assert model.id == "llama3.1-8b"
+    assert "revision abc123 was not read" in model.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("https://github.com/meta-llama/llama3", "is not a URL of the Hugging Face Hub"),
+        ("https://huggingface.co.evil.com/a/b", "is not a URL of the Hugging Face Hub"),
+        ("https://huggingface.co/datasets/a/b", "is the URL of a dataset"),
+        ("https://huggingface.co/spaces/a/b", "is the URL of a Space"),
+        ("https://huggingface.co/", "does not name a repository"),
+        ("https://huggingface.co/a/../b", "does not name a repository"),
+        ("http://[::1", "is not a valid URL"),
+    ],
+)
+def test_urls_that_are_no_model(url: str, words: str, library: Library, offline: None) -> None:
+    with pytest.raises(AtlasError) as caught:
+        resolve(url, library)
+    assert words in caught.value.message
+    assert caught.value.exit_code == 2
+
+
+def test_the_parts_of_a_hub_url() -> None:
+    base = "https://huggingface.co/a/b"
+    assert hub_url.parse(f"{base}/tree/v1.0") == hub_url.HubURL("a/b", "v1.0")
+    assert hub_url.parse(f"{base}/blob/refs%2Fpr%2F1/x/config.json") == hub_url.HubURL(
+        "a/b", "refs/pr/1", "x/config.json"
+    )
+    assert hub_url.parse(f"{base}/resolve/main/c.json") == hub_url.HubURL("a/b", None, "c.json")
+    assert hub_url.parse("https://huggingface.co/gpt2") == hub_url.HubURL("gpt2")
+    assert hub_url.parse("a/b") is None
+    assert hub_url.parse("./huggingface.co/a/b") is None
+
+
+@pytest.mark.parametrize("name", ["mistral-7b", "gpt2", "qwen2.5-7b", "deepseek-v3", "gemma-2-9b"])
+def test_nothing_is_suggested_where_nothing_is_near(name: str, library: Library, offline: None) -> None:
+    with pytest.raises(UnknownModel) as caught:
+        resolve(name, library)
+    assert "did you mean" not in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words", "hint"),
+    [
+        ("model.gguf", b"GGUF\x03\0\0\0", "is a GGUF file", "config.json"),
+        ("weights", b"GGUF\x03\0\0\0", "is a GGUF file", "config.json"),
+        ("empty.gguf", b"", "its first bytes are not GGUF", "config.json"),
+        ("model.safetensors", b"\x02\0\0\0\0\0\0\0{}", "is a safetensors file", "atlas verify"),
+        ("weights", b"\x10\0\0\0\0\0\0\0" + b'{"a":{}}', "is a safetensors file", "atlas verify"),
+        ("pytorch_model.bin", b"PK\x03\x04", "is a PyTorch checkpoint", "folder"),
+        ("consolidated.00.pth", b"\x80\x02", "is a PyTorch checkpoint", "folder"),
+        ("m.safetensors.index.json", b'{"weight_map": {}}', "is an index of weights", "atlas verify"),
+        ("tokenizer.json", b'{"added_tokens": [], "model": {}}', "is a tokenizer", "--tokenizer"),
+        ("tokenizer_config.json", b"{}", "is a tokenizer's configuration", "folder"),
+        ("generation_config.json", b"{}", "is generation settings", "folder"),
+        (
+            "adapter_config.json",
+            b'{"peft_type": "LORA", "base_model_name_or_path": "a/b"}',
+            "is the configuration of an adapter",
+            "'a/b'",
+        ),
+        ("config.json", b"<!DOCTYPE html>\n<html>", "is a web page", "/resolve/"),
+    ],
+)
+def test_other_files_are_named_as_what_they_are(
+    name: str, content: bytes, words: str, hint: str, tmp_path: Path, library: Library, offline: None
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        resolve(str(path), library)
+    assert words in caught.value.message
+    assert hint in caught.value.hint
+    assert "model_type" not in caught.value.hint

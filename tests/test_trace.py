@@ -1,6 +1,6 @@
 """The trace: every step in order, its shape, its dtypes, its parameters and its FLOPs.
 
-FLOPs are held against torch's counter in `test_against_transformers` and `test_against_meta`; here against the figures of
+FLOPs are compared with torch's counter in `test_against_transformers` and `test_against_meta`; here against the figures of
 the issue and arithmetic, and the symbolic form against the numeric one.
 """
 

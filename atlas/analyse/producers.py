@@ -30,7 +30,7 @@ class Producers:
         self._set_by[step.sets] = id
 
     def hand_on(self, node: Node) -> None:
-        """End a node: its id now stands for its result."""
+        """End a node: from here on, its id names its result."""
         self._copy(node.sets, node.id)
 
     def leave(self, block: Block) -> None:

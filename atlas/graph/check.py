@@ -16,6 +16,9 @@ from atlas.resolution.resolve import ids
 from atlas.spec.library import Library
 
 _ID = re.compile(r"[a-z0-9][a-z0-9.:-]*")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_RESOLVED = {"rope", "dtype", "context_length", "ffn_dim_multiplier"}
+"""Names that `atlas.resolution` itself reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ def check(library: Library) -> SpecCheck:
     for name in components:
         attempt(_component, library, name)
     attempt(_topics, library)
+    for name in architectures:
+        attempt(_configs, library, name)
     models = 0
     owners: dict[str, spec.Entry] = {}
     for name in library.paths("models"):
@@ -93,6 +98,42 @@ def _topics(library: Library) -> None:
         if topic.op not in operations.OPERATIONS:
             raise SpecError(f"topics/{topic.id}.toml: op = {topic.op!r}: there is no such operation")
         evidence(topic.cites, library)
+
+
+def _configs(library: Library, name: str) -> None:
+    """Refuse a configuration key whose value nothing in the architecture reads, such as a misspelled name.
+
+    Raises:
+        SpecError: naming the table, the key and the name it gives.
+    """
+    architecture = library.architecture(name)
+    stacks = architecture.stacks.values()
+    nodes = [part.node for part in architecture.graph if part.node is not None]
+    nodes += [node for block in architecture.blocks.values() for node in block]
+    components = {node.component: library.component(node.component) for node in nodes}
+    texts = [*architecture.derived.values(), *(stack.over for stack in stacks)]
+    texts += [axis.size for axis in library.axes.values() if axis.size]
+    for stack in stacks:
+        choices = [choice for slot in stack.layers for choice in slot]
+        texts += [text for c in choices for text in (c.first, c.every, c.at) if text]
+        texts += stack.axes.values()
+    for node in nodes:
+        texts += [*map(str, node.given.values()), *node.axes.values()]
+    for component in components.values():
+        texts += [*map(str, component.params.values()), *component.ports.values()]
+        texts += [weight.shape for weight in component.weights.values()]
+        texts += [step.shape for step in component.steps]
+    read = {word for text in texts for word in _WORD.findall(text)}
+    for axis, parts in library.parts.items():
+        read |= {axis} if read.intersection(parts) else set(parts) if axis in read else set()
+    for kind in architecture.configs:
+        table = library.config(architecture, kind)
+        known = read | set(architecture.flags) | set(table.defaults) | _RESOLVED
+        for key, word in table.used.items():
+            if word not in known:
+                raise SpecError(
+                    f"architectures/{name}.toml: configs.{kind}.used: {key} gives {word!r}, which nothing reads"
+                )
 
 
 def _component(library: Library, name: str) -> None:

