@@ -95,6 +95,19 @@ def test_dtypes(graph_of: Callable[[str], Graph]) -> None:
     assert memory(graph, dtype="F4", context=8).weights_bytes == 8_030_261_248 // 2
 
 
+@pytest.mark.parametrize(
+    ("stored", "cache"),
+    [("float8_e4m3fn", "BF16"), ("float64", "BF16"), ("float16", "F16"), ("float32", "F32")],
+)
+def test_the_cache_of_weights_stored_in_other_dtypes(
+    stored: str, cache: str, bound: Callable[..., Graph], small: dict[str, Any]
+) -> None:
+    """Activations are computed, and keys and values cached, in F32, F16 or BF16 only."""
+    found = memory(bound(small | {"torch_dtype": stored}))
+    assert found.kv_dtype == cache
+    assert found.kv_bytes_per_token == 3 * 2 * 6 * 4 * (4 if cache == "F32" else 2)
+
+
 def test_a_tied_matrix_takes_its_bytes_once(graph_of: Callable[[str], Graph]) -> None:
     assert memory(graph_of("llama3.2-1b"), context=8).weights_bytes == 2 * 1_235_814_400
 
@@ -252,6 +265,7 @@ def test_reserve_and_utilization(graph_of: Callable[[str], Graph]) -> None:
     found = memory(graph, fit=[24 * 10**9], reserve=10**9, utilization="0.9")
     (fit,) = found.fit
     assert (found.reserved_bytes, fit.reserved_bytes) == (10**9, 34 * 10**8)
+    assert fit.size_bytes == 24 * 10**9
     assert fit.context == memory(graph, fit=[206 * 10**8]).fit[0].context
     assert fit.short_bytes == bytes_at(131_072) - 206 * 10**8
     (whole,) = memory(graph, fit=[24 * 10**9]).fit
