@@ -15,7 +15,7 @@ class Logits:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TensorType:
     """The shape and dtype of a step's result."""
 
     shape: tuple[int, ...]
@@ -27,8 +27,8 @@ class Mismatch:
     """A step whose result was not what the description declares."""
 
     step: str
-    declared: Seen
-    observed: Seen
+    declared: TensorType
+    observed: TensorType
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,22 +17,22 @@ from torch import Tensor
 
 from atlas.analyse.trace import Pass
 from atlas.errors import RunError
-from atlas.execution import attention, devices, held, limits, prompt, sample
-from atlas.execution.checkpoint import Checkpoint
-from atlas.execution.failure import failed, is_out_of_memory
-from atlas.execution.held import Held
+from atlas.execution import devices, fused_attention, limits, prompt, sampling
+from atlas.execution.checkpoint_weights import CheckpointWeights
 from atlas.execution.interrupt import Check, interruptible
-from atlas.execution.moment import Cache
-from atlas.execution.observe import Observer
+from atlas.execution.observer import Observer
 from atlas.execution.options import Options
 from atlas.execution.random_weights import RandomWeights
 from atlas.execution.result import Generated, Logits, NextToken, Result, Seconds
-from atlas.execution.walk import Progress, Runner
+from atlas.execution.runner import OnProgress, Runner
+from atlas.execution.state import KVCache
+from atlas.execution.torch_errors import is_out_of_memory, run_error
+from atlas.execution.weights import ResidentWeights, fits_in_memory
 from atlas.graph.graph import Graph
 from atlas.resolution.model import require_described
 
 
-def run(graph: Graph, options: Options, progress: Progress | None = None) -> Result:
+def run(graph: Graph, options: Options, progress: OnProgress | None = None) -> Result:
     """A real forward pass, and generation if asked for.
 
     Args:
@@ -54,10 +54,10 @@ def run(graph: Graph, options: Options, progress: Progress | None = None) -> Res
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        raise failed(graph.model.id, error) from error
+        raise run_error(graph.model.id, error) from error
 
 
-def _run(graph: Graph, options: Options, reader: prompt.Reader, progress: Progress | None) -> Result:
+def _run(graph: Graph, options: Options, reader: prompt.Reader, progress: OnProgress | None) -> Result:
     started = time.perf_counter()
     device = devices.choose(options.device)
     dtype = options.dtype or (graph.model.dtype if graph.model.dtype in devices.FLOATS else "BF16")
@@ -70,13 +70,13 @@ def _run(graph: Graph, options: Options, reader: prompt.Reader, progress: Progre
     several = length > len(given.ids)
     runner = Runner(
         graph,
-        Held(weights) if several and held.fit(graph, weights.dtype, device) else weights,
+        ResidentWeights(weights) if several and fits_in_memory(graph, weights.dtype, device) else weights,
         dtype=weights.dtype,
         device=device,
         fuse=not options.trace,
     )
     observer = Observer(graph, Pass(batch=1, positions=len(given.ids), past=0))
-    cache = Cache(length) if several else None
+    cache = KVCache(length) if several else None
 
     loaded = time.perf_counter()
     largest = max(graph.size(weight) for weight in graph.weights.values())
@@ -90,7 +90,7 @@ def _run(graph: Graph, options: Options, reader: prompt.Reader, progress: Progre
                 progress(what, done, of)
 
         with devices.threads_for(largest, device):
-            logits = runner(torch.tensor([given.ids]), cache=cache, observe=observer, progress=told)
+            logits = runner(torch.tensor([given.ids]), cache=cache, observe=observer, on_progress=told)
             finite = bool(logits.isfinite().all())
             seen = Logits(tuple(logits.shape), devices.CODES[logits.dtype], finite)
             last = logits[0, -1].clone()  # vocab_size; the others are let go
@@ -101,7 +101,7 @@ def _run(graph: Graph, options: Options, reader: prompt.Reader, progress: Progre
 
     seen, last, ids, prefilled = interruptible(passes)
     decoded = time.perf_counter()
-    likeliest = sample.likeliest(last, options.show) if seen.finite else []
+    likeliest = sampling.likeliest(last, options.show) if seen.finite else []
     texts = given.texts([[id] for id, _, _ in likeliest], special=True)
 
     return Result(
@@ -110,7 +110,7 @@ def _run(graph: Graph, options: Options, reader: prompt.Reader, progress: Progre
         source=weights.source,
         device=str(device),
         dtype=code,
-        kernel=attention.NAME if runner.fused else "as declared",
+        kernel=fused_attention.NAME if runner.fused else "as declared",
         tokenizer=given.by,
         prompt_ids=given.ids,
         logits=seen,
@@ -127,10 +127,10 @@ def _run(graph: Graph, options: Options, reader: prompt.Reader, progress: Progre
     )
 
 
-def _weights(graph: Graph, options: Options, device: torch.device) -> Checkpoint | RandomWeights:
+def _weights(graph: Graph, options: Options, device: torch.device) -> CheckpointWeights | RandomWeights:
     dtype = devices.float_dtype(options.dtype) if options.dtype else None
     if options.weights is not None:
-        return Checkpoint(graph, options.weights, device=device, dtype=dtype)
+        return CheckpointWeights(graph, options.weights, device=device, dtype=dtype)
     dtype = dtype or devices.float_dtype(graph.model.dtype)
     return RandomWeights(graph, dtype=dtype, device=device, seed=options.seed)
 
@@ -140,8 +140,8 @@ def _generate(
     logits: Tensor,
     options: Options,
     given: prompt.Prompt,
-    cache: Cache | None,
-    progress: Progress,
+    cache: KVCache | None,
+    progress: OnProgress,
 ) -> list[int]:
     """The tokens after the prompt, to the first that ends a text.
 
@@ -160,7 +160,7 @@ def _generate(
                 raise RunError(
                     f"after {len(ids)} tokens the logits are not finite", hint="try --dtype float32"
                 )
-        ids.append(sample.choose(logits, options.temperature, options.top_k, generator))
+        ids.append(sampling.choose(logits, options.temperature, options.top_k, generator))
         if ids[-1] in given.eos:
             break
     return ids

@@ -53,7 +53,7 @@ class Tokenizer:
     def notes(self) -> tuple[str, ...]:
         """What the file asks for that is not applied."""
         found = []
-        for what, details in self._process.asks.items():
+        for what, details in self._process.saved_settings.items():
             if details is not None:
                 length = details.get("max_length" if what == "truncation" else "length")
                 amount = f" to {shown(length)} tokens" if length is not None else ""

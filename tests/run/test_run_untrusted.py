@@ -20,12 +20,12 @@ torch = pytest.importorskip(
 pytest.importorskip("tokenizers")
 
 from atlas.errors import AtlasError, CheckpointError, ConfigError, RunError
-from atlas.execution import limits, mapped, special_tokens, tokenizer, tokenizer_process
-from atlas.execution.files import Piece, stored
+from atlas.execution import limits, memory_map, special_tokens, tokenizer, tokenizer_process
 from atlas.execution.interrupt import Check, StoppedError, interruptible
 from atlas.execution.options import Options
 from atlas.execution.prompt import Prompt, Reader
-from atlas.execution.reading import Rows
+from atlas.execution.tensor_reader import LazyRows
+from atlas.execution.weight_files import Piece, find_pieces
 from atlas.spec.library import Library
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and FIFOs are POSIX")
@@ -204,21 +204,21 @@ def piece(tmp_path: Path) -> Piece:
     from safetensors.torch import save_file
 
     save_file({"w": torch.arange(2**20, dtype=torch.float32).view(1024, 1024)}, tmp_path / "w.safetensors")
-    return stored(tmp_path / "w.safetensors")["w"][0]
+    return find_pieces(tmp_path / "w.safetensors")["w"][0]
 
 
 def as_tensor(piece: Piece) -> Any:
-    return torch.from_numpy(mapped.view(piece)).view(torch.float32)
+    return torch.from_numpy(memory_map.view(piece)).view(torch.float32)
 
 
 def test_a_mapped_piece_is_the_tensor(piece: Piece) -> None:
     total = interruptible(lambda check: float(as_tensor(piece).double().sum()))
     assert total == 2**20 * (2**20 - 1) / 2
-    mapped.require_all()
-    rows = Rows(piece, torch.device("cpu"), torch.float32)[torch.tensor([[3, 1023], [3, 0]])]
+    memory_map.require_unchanged()
+    rows = LazyRows(piece, torch.device("cpu"), torch.float32)[torch.tensor([[3, 1023], [3, 0]])]
     assert rows[..., 0].tolist() == [[3 * 1024.0, 1023 * 1024.0], [3 * 1024.0, 0.0]]
     with pytest.raises(IndexError):
-        Rows(piece, torch.device("cpu"), torch.float32)[torch.tensor([1024])]
+        LazyRows(piece, torch.device("cpu"), torch.float32)[torch.tensor([1024])]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="an open file can be cut short on POSIX only")
@@ -230,12 +230,12 @@ def test_pages_that_are_lost_while_torch_reads_them_are_an_error(piece: Piece) -
         kept.append(tensor)
         os.truncate(piece.file.path, 9000)
         tensor.sum()  # SIGBUS ends the process here, unless it is survived
-        mapped.require_all()
+        memory_map.require_unchanged()
 
-    with pytest.raises(CheckpointError, match="was cut short while the model ran") as error:
+    with pytest.raises(CheckpointError, match="was truncated while the model ran") as error:
         interruptible(work)
     assert error.value.code == "truncated"
-    mapped.require_all()  # the error keeps the lost pages; the next run does not fail of them
+    memory_map.require_unchanged()  # the error keeps the lost pages; the next run does not fail of them
 
 
 @pytest.mark.parametrize("change", ["grow", "replace", "write"])
@@ -251,13 +251,13 @@ def test_a_file_that_is_another_by_now_is_refused(piece: Piece, change: str) -> 
             os.replace(path.with_suffix(".other"), path)
         else:
             path.write_bytes(data + b"\0" if change == "grow" else data)
-            os.utime(path, ns=(0, piece.file.changed_ns + 10**9))
+            os.utime(path, ns=(0, piece.file.modified_ns + 10**9))
         tensor.sum()
-        mapped.require_all()
+        memory_map.require_unchanged()
 
-    with pytest.raises(CheckpointError, match=r"was written to or replaced|was cut short"):
+    with pytest.raises(CheckpointError, match=r"was modified or replaced|was truncated"):
         interruptible(work)
-    with pytest.raises(CheckpointError, match="was written to or replaced"):
+    with pytest.raises(CheckpointError, match="was modified or replaced"):
         piece.file.read(0, memoryview(bytearray(8)))
 
 
@@ -289,7 +289,7 @@ def test_what_no_machine_runs_is_refused(shrink: Callable[..., Any], library: Li
 
     graph = shrink("llama")
     limits.require_possible(graph, 2**20, 4)
-    with pytest.raises(RunError, match="more than this machine's memory") as error:
+    with pytest.raises(RunError, match="more than fit into this machine's memory") as error:
         limits.require_possible(graph, 2**10, 4)
     assert error.value.code == "out_of_memory"
     deep = [changed(part, count=10**9) if hasattr(part, "slots") else part for part in graph.parts]

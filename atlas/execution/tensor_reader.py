@@ -1,4 +1,4 @@
-"""Tensors from files: whole ones mapped, or read into memory that every block uses again, and a table's rows as they are taken."""
+"""Tensors from files: large ones memory-mapped, others read into a buffer that every block reuses, and single rows of a table."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from atlas.execution import mapped
+from atlas.execution import memory_map
 from atlas.execution.devices import FLOATS
-from atlas.execution.files import File, Piece
+from atlas.execution.weight_files import File, Piece
 
 _ALIGNED = 64
-"""Tensors begin at multiples of this in memory, wherever they begin in their file."""
+"""Tensors start at multiples of this in memory, whatever their offset in the file."""
 
 _PART = 8 * 2**20
 """Bytes that one thread reads at a time."""
 
 
-class Reader:
-    """Reads the tensors of one block after the other into the same memory.
+class TensorReader:
+    """Reads the tensors of one block after another into the same buffer.
 
-    A tensor shows that memory and copies nothing. As long as any tensor of an earlier block is in use, its memory is left
-    alone and the next block gets new. Large tensors are mapped instead, where that can be survived.
+    A tensor is a view of that buffer. While any tensor of an earlier block is in use, the next block gets a new buffer.
+    Large tensors are memory-mapped instead, where a lost page can be handled.
 
     Args:
-        for_cpu: whether the tensors are computed with where they are read. Mapped memory is handed to no other device's
-            driver: what that makes of a page that is lost is not known.
+        for_cpu: whether the tensors are used on the CPU. Mapped memory is not given to another device's driver, whose
+            behaviour on a lost page is unknown.
     """
 
     def __init__(self, *, for_cpu: bool) -> None:
         self._for_cpu, self._maps = for_cpu, False
         self._memory = np.empty(0, np.uint8)
-        self._unused = sys.getrefcount(self._memory)  # every array that shows a part of it adds one
+        self._unused = sys.getrefcount(self._memory)  # every array that is a view of it adds one
         self._at = 0
         self._threads: ThreadPoolExecutor | None = None
 
     def room(self, pieces: Sequence[Piece]) -> int:
-        """The bytes that pieces take of a block's memory: none, where they are mapped."""
+        """The bytes of a block's buffer that pieces take; a mapped piece takes none."""
         return sum(room(piece, self._maps) for piece in pieces)
 
     def begin(self) -> None:
-        """Begin a block: whether its pieces may be mapped is decided once."""
-        self._maps = self._for_cpu and mapped.is_possible()
+        """Start a block. Whether its pieces may be mapped is decided once for all of them."""
+        self._maps = self._for_cpu and memory_map.is_possible()
 
     def make_room(self, room: int) -> None:
-        """Memory of so many bytes for the block.
+        """Provide a buffer of that many bytes for the block.
 
         Raises:
-            MemoryError: there are not as many.
+            MemoryError: there is not enough memory.
         """
         needed = room + _ALIGNED
         if len(self._memory) < needed or sys.getrefcount(self._memory) > self._unused:
-            self._memory = np.empty(0, np.uint8)  # first let go of what there is
+            self._memory = np.empty(0, np.uint8)  # free the old buffer first
             self._memory = np.empty(needed, np.uint8)
         self._at = -int(self._memory.ctypes.data) % _ALIGNED
 
@@ -65,24 +65,24 @@ class Reader:
         """A tensor, in the dtype it is stored in.
 
         Raises:
-            CheckpointError: the file cannot be read, or is not what it was.
+            CheckpointError: the file cannot be read, or has changed.
         """
-        if not piece.size:
+        if not piece.elements:
             return torch.empty(piece.shape, dtype=FLOATS[piece.dtype])
         if room(piece, self._maps):
             array = self._memory[self._at : self._at + piece.bytes]
             self._fill(piece.file, piece.begin, array.data)
             self._at += room(piece, self._maps)
         else:
-            array = mapped.view(piece)
+            array = memory_map.view(piece)
         return torch.from_numpy(array).view(FLOATS[piece.dtype]).view(piece.shape)
 
     def read_over(self, pieces: Sequence[Piece]) -> None:
-        """The last pieces read are in use no more: the next ones take their place."""
+        """Reuse the space of the last pieces read, which are no longer in use."""
         self._at -= self.room(pieces)
 
     def _fill(self, file: File, begin: int, into: memoryview) -> None:
-        """Read with several threads what is worth it: copying from the system's cache keeps one of them busy."""
+        """Read a large piece with several threads: copying from the page cache is limited by one core."""
         if len(into) <= 2 * _PART:
             file.read(begin, into)
             return
@@ -94,31 +94,32 @@ class Reader:
 
 
 def room(piece: Piece, maps: bool) -> int:
-    if not piece.size or (maps and piece.bytes >= mapped.LEAST_BYTES):
+    """The bytes of the buffer that a piece takes."""
+    if not piece.elements or (maps and piece.bytes >= memory_map.LEAST_BYTES):
         return 0
     return -(-piece.bytes // _ALIGNED) * _ALIGNED
 
 
-class Rows:
-    """A matrix of which rows are read as they are taken: of an embedding of a gigabyte, one row for each token.
+class LazyRows:
+    """A matrix whose rows are read when they are looked up: one row per token of an embedding of a gigabyte.
 
-    It stands for a tensor wherever one is only indexed by row numbers.
+    It replaces a tensor wherever that is only indexed by row numbers.
     """
 
     def __init__(self, piece: Piece, device: torch.device, dtype: torch.dtype) -> None:
         self._piece, self._device, self.dtype = piece, device, dtype
 
     def __getitem__(self, indices: Tensor) -> Tensor:
-        """The rows at some indices: indices × columns.
+        """The rows at these indices: indices × columns.
 
         Raises:
-            IndexError: there is no such row.
-            CheckpointError: the file cannot be read, or is not what it was.
+            IndexError: an index is outside the matrix.
+            CheckpointError: the file cannot be read, or has changed.
         """
         piece = self._piece
         numbers, places = torch.unique(indices.cpu(), return_inverse=True)
         if len(numbers) and not 0 <= int(numbers[0]) <= int(numbers[-1]) < piece.shape[0]:
-            raise IndexError(f"a row outside of the {piece.shape[0]:,} there are")
+            raise IndexError(f"a row index is outside the {piece.shape[0]:,} rows")
         width = piece.bytes // piece.shape[0]
         data: Any = np.empty((len(numbers), width), np.uint8)
         for number, row in zip(numbers.tolist(), data, strict=True):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from atlas.analyse.trace import Pass, trace
 from atlas.execution.devices import CODES
-from atlas.execution.result import Mismatch, Seen, Steps
+from atlas.execution.result import Mismatch, Steps, TensorType
 from atlas.graph.graph import Graph
 
 
@@ -21,14 +21,14 @@ class Observer:
 
     def __init__(self, graph: Graph, sizes: Pass) -> None:
         rows = trace(graph, sizes).steps
-        self._declared = {row.id: Seen(tuple(map(int, row.shape)), row.dtype) for row in rows}
+        self._declared = {row.id: TensorType(tuple(map(int, row.shape)), row.dtype) for row in rows}
         self._outputs = set({(row.layer, row.component): row.id for row in rows}.values())
         self._observed: set[str] = set()
         self._mismatches: list[Mismatch] = []
 
     def __call__(self, step: str, made: Tensor) -> None:
         """One step's address and result."""
-        seen = Seen(tuple(made.shape), _code(made.dtype))
+        seen = TensorType(tuple(made.shape), _code(made.dtype))
         self._observed.add(step)
         if seen != self._declared[step]:
             self._mismatches.append(Mismatch(step, self._declared[step], seen))
