@@ -21,7 +21,7 @@ from atlas.errors import CheckpointError, NotDescribed
 from atlas.execution import memory_map
 from atlas.execution.devices import CODES, FLOATS
 from atlas.execution.named_axes import View
-from atlas.execution.tensor_reader import LazyRows, TensorReader
+from atlas.execution.tensor_reader import LazyRows, TensorReader, same_values
 from atlas.execution.weight_files import Piece, find_pieces
 from atlas.execution.weight_layout import AxisOrder, is_as_declared, rotated_axis_order, unpacking
 from atlas.graph import tensors
@@ -55,6 +55,7 @@ class CheckpointWeights:
         orders: see `atlas.execution.weights.Weights`.
         source: the path.
         notes: how the stored values are converted, and which tensors are not used.
+        warnings: what contradicts the configuration.
 
     Raises:
         CheckpointError: a file cannot be read, a tensor is missing or has another shape, or its dtype is not a float.
@@ -69,6 +70,7 @@ class CheckpointWeights:
         self.source = str(path)
         found = find_pieces(path)
         self.orders: dict[str, AxisOrder] = {}
+        self.warnings: tuple[str, ...] = ()
         self._places = self._find(graph, found, path)
         kinds = Counter[str]()
         for place in self._places.values():
@@ -103,18 +105,40 @@ class CheckpointWeights:
                 views[weight.id] = unpacking(row, number, graph, self.orders[weight.id])
                 as_declared[weight.id] = is_as_declared(row, number)
         places: dict[tuple[str, int | None], _Place] = {}
+        # Either of two tied matrices may be the stored one.
+        tied = {
+            row.tied_to.id: tensors.Tensor(row.template.text, row.shape, row, None)
+            for row in tensors.rows(graph, convention)
+            if row.tied_to is not None
+        }
         for tensor in tensors.expected(graph, convention):
-            pieces, along = _pieces(tensor, found, path)
-            for weight in tensor.row.weights:
-                looked_up = weight.id in only_looked_up and as_declared[weight.id] and len(pieces) == 1
-                place = _Place(tensor.name, pieces, along, views[weight.id], looked_up)
+            stored = tensor
+            if tensor.name not in found and len(tensor.row.weights) == 1:
+                other = tied.get(tensor.row.weights[0].id)
+                stored = other if other is not None and other.name in found else tensor
+            pieces, along = _pieces(stored, found, path)
+            for weight, source in zip(tensor.row.weights, stored.row.weights, strict=True):
+                looked_up = weight.id in only_looked_up and as_declared[source.id] and len(pieces) == 1
+                place = _Place(stored.name, pieces, along, views[source.id], looked_up)
                 places[weight.id, tensor.layer] = place
-        for weight in graph.weights.values():
-            other = graph.tied_to(weight)
-            if other is not None:
-                place = replace(places[other.id, None], looked_up=False)
-                places.setdefault((weight.id, None), place)
+        for id, tensor in tied.items():
+            (weight,) = tensor.row.weights
+            if tensor.name in found:
+                pieces, along = _pieces(tensor, found, path)
+                places[weight.id, None] = _Place(tensor.name, pieces, along, views[weight.id], False)
+                self._compare_tied(places[id, None], places[weight.id, None], path)
+            else:
+                places[weight.id, None] = replace(places[id, None], looked_up=False)
         return places
+
+    def _compare_tied(self, source: _Place, tied: _Place, path: Path) -> None:
+        """Warn if two tied matrices are both stored, with different values."""
+        if source.name != tied.name and not same_values(source.pieces, tied.pieces):
+            self.warnings = (
+                *self.warnings,
+                f"{path}: the configuration ties {tied.name} to {source.name}, but both are stored, with different values; "
+                f"the stored {tied.name} was used, as transformers 5 does (earlier versions use {source.name})",
+            )
 
     def load(self, block: Block, layer: int | None) -> dict[str, Tensor]:
         """See `atlas.execution.weights.Weights`.

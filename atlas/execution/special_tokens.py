@@ -64,8 +64,8 @@ class SpecialTokens:
 
     @property
     def adds_bos(self) -> bool:
-        """Whether a prompt begins with BOS where the tokenizer itself adds none."""
-        return self._found.get("add_bos_token", (None, None))[0] is not False
+        """Whether `add_bos_token` asks for a BOS that the post-processor does not add."""
+        return self._found.get("add_bos_token", (None, None))[0] is True
 
 
 def _is_id(value: object) -> bool:

@@ -22,6 +22,9 @@ _ALIGNED = 64
 _PART = 8 * 2**20
 """Bytes that one thread reads at a time."""
 
+_COMPARED = 2**20
+"""Elements of two tensors that are compared at a time."""
+
 
 class TensorReader:
     """Reads the tensors of one block after another into the same buffer.
@@ -126,3 +129,27 @@ class LazyRows:
             piece.file.read(piece.begin + number * width, row.data)
         rows = torch.from_numpy(data).view(FLOATS[piece.dtype])
         return rows.to(self._device, self.dtype)[places.to(self._device)]
+
+
+def same_values(ones: Sequence[Piece], others: Sequence[Piece]) -> bool:
+    """Whether two tensors have equal values. Reading stops at the first difference.
+
+    Raises:
+        CheckpointError: a file cannot be read, or has changed.
+    """
+    if [piece.shape for piece in ones] != [piece.shape for piece in others]:
+        return False
+    return all(
+        torch.equal(_elements(one, begin), _elements(other, begin))
+        for one, other in zip(ones, others, strict=True)
+        for begin in range(0, one.elements, _COMPARED)
+    )
+
+
+def _elements(piece: Piece, begin: int) -> Tensor:
+    """Some elements of a piece from one on, in float64, which holds the values of every narrower float."""
+    dtype = FLOATS[piece.dtype]
+    count = min(_COMPARED, piece.elements - begin)
+    data = np.empty(count * dtype.itemsize, np.uint8)
+    piece.file.read(piece.begin + begin * dtype.itemsize, data.data)
+    return torch.from_numpy(data).view(dtype).double()

@@ -41,9 +41,8 @@ class Served:
     def ids(self, tokens: list[str]) -> list[int | None]:
         return [self.backend.token_to_id(token) for token in tokens]
 
-    def token(self, id: int) -> str | None:
-        found: str | None = self.backend.id_to_token(id)
-        return found
+    def tokens(self, ids: list[int]) -> list[str | None]:
+        return [self.backend.id_to_token(id) for id in ids]
 
     def encode(self, text: str) -> dict[str, list[int]]:
         """The ids of a text, and those that the post-processor adds to an empty one."""

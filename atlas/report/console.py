@@ -137,14 +137,14 @@ def line(text: str = "") -> None:
     write(printable(text))
 
 
-def write(text: str) -> None:
+def write(text: str, end: str = "\n") -> None:
     """Lines of a result, to stdout. Newlines and tabs are taken to be our layout; all else that would act is escaped.
 
     Raises:
         ReaderGoneError, OutputError: it cannot be written.
     """
     with _told():
-        sys.stdout.write(printable(text, keep="\n\t") + "\n")
+        sys.stdout.write(printable(text, keep="\n\t") + end)
 
 
 def flush() -> None:

@@ -23,7 +23,7 @@ from atlas.errors import AtlasError, CheckpointError, ConfigError, RunError
 from atlas.execution import limits, memory_map, special_tokens, tokenizer, tokenizer_process
 from atlas.execution.interrupt import Check, StoppedError, interruptible
 from atlas.execution.options import Options
-from atlas.execution.prompt import Prompt, Reader
+from atlas.execution.prompt import Prompt, PromptReader
 from atlas.execution.tensor_reader import LazyRows
 from atlas.execution.weight_files import Piece, find_pieces
 from atlas.spec.library import Library
@@ -65,7 +65,7 @@ def reading(tmp_path: Path) -> Callable[..., Prompt]:
 
     def make(text: str = "hi", **changes: Any) -> Prompt:
         (tmp_path / "tokenizer.json").write_text(json.dumps(words(**changes)))
-        return Reader(Options(prompt=text, weights=tmp_path)).read(64)
+        return PromptReader(Options(prompt=text, weights=tmp_path)).read(text, 64)
 
     return make
 
@@ -112,12 +112,12 @@ def test_no_answer_is_an_error(reading: Callable[..., Prompt], monkeypatch: pyte
 @posix
 def test_ctrl_c_is_heard_while_the_library_hangs(tmp_path: Path, reading: Callable[..., Prompt]) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(words(**ENDLESS)))
-    reader = Reader(Options(prompt="hhhhhhhh", weights=tmp_path))
+    reader = PromptReader(Options(prompt="hhhhhhhh", weights=tmp_path))
     assert reader._tokenizer is not None
     process = reader._tokenizer._process._process
     threading.Timer(0.5, lambda: os.kill(os.getpid(), 2)).start()
     with pytest.raises(KeyboardInterrupt):
-        reader.read(64)
+        reader.read("hhhhhhhh", 64)
     assert process.poll() is not None
 
 
@@ -129,11 +129,11 @@ def test_ctrl_c_is_heard_while_the_library_hangs(tmp_path: Path, reading: Callab
                 "padding": {"strategy": {"Fixed": 8}, "direction": "Right", "pad_to_multiple_of": None}
                 | {"pad_id": 0, "pad_type_id": 0, "pad_token": "x"}
             },
-            "tokenizer.json asks for padding to 8 tokens, which was not applied",
+            "tokenizer.json has padding to 8 tokens saved, which was not applied",
         ),
         (
             {"truncation": {"max_length": 1, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}},
-            "tokenizer.json asks for truncation to 1 tokens, which was not applied",
+            "tokenizer.json has truncation to 1 tokens saved, which was not applied",
         ),
     ],
 )
@@ -141,7 +141,7 @@ def test_padding_and_truncation_are_not_applied(
     reading: Callable[..., Prompt], changes: dict[str, Any], note: str
 ) -> None:
     found = reading("hi hi", **changes)
-    assert found.ids == (1, 5, 5)
+    assert found.ids == (5, 5)
     assert [text for text in found.notes if text.endswith(note)] == list(found.notes) != []
 
 
@@ -161,14 +161,14 @@ def test_closing_ends_the_process(reading: Callable[..., Prompt]) -> None:
 def test_a_bos_that_is_no_id_is_an_error(tmp_path: Path, value: object) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"bos_token_id": value}))
     with pytest.raises(ConfigError, match=r"config\.json: bos_token_id is .*, expected a token id"):
-        Reader(Options(weights=tmp_path)).read(64)
+        PromptReader(Options(weights=tmp_path)).read("", 64)
 
 
 @pytest.mark.parametrize("value", [True, [1, True], [[1]], 1.5, -1])
 def test_an_eos_that_is_no_id_is_an_error(tmp_path: Path, value: object) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": value}))
     with pytest.raises(ConfigError, match=r"config\.json: eos_token_id is .*, expected a token id or a list"):
-        Reader(Options(token_ids=(1,), weights=tmp_path)).read(64)
+        PromptReader(Options(token_ids=(1,), weights=tmp_path)).read("", 64)
 
 
 def test_half_a_character_is_no_token(tmp_path: Path, reading: Callable[..., Prompt]) -> None:
@@ -182,7 +182,7 @@ def test_half_a_character_is_no_token(tmp_path: Path, reading: Callable[..., Pro
 def test_a_fifo_is_refused(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
     with pytest.raises(AtlasError, match="expected a regular file, found a FIFO"):
-        Reader(Options(weights=tmp_path, token_ids=(1,)))
+        PromptReader(Options(weights=tmp_path, token_ids=(1,)))
 
 
 def test_files_are_read_within_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def test_files_are_read_within_a_bound(tmp_path: Path, monkeypatch: pytest.Monke
     for name in ("tokenizer_config.json", "tokenizer.json"):
         (tmp_path / name).write_text("{" + " " * 100 + "}")
         with pytest.raises(AtlasError, match=f"{name}: larger than 100 bytes"):
-            Reader(Options(weights=tmp_path, token_ids=(1,)))
+            PromptReader(Options(weights=tmp_path, token_ids=(1,)))
         (tmp_path / name).unlink()
 
 

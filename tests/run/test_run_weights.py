@@ -204,7 +204,9 @@ def test_packed_and_turned_tensors(
     torch.testing.assert_close(logits_of(folder, TOKENS, using=library), expected, atol=1e-5, rtol=0)
 
 
-def test_tied_matrices(store: Store, library: Library, tensors: Tensors) -> None:
+@pytest.fixture
+def tied_model(tensors: Tensors) -> tuple[Params, Tensors]:
+    """A tied model of one layer in the Hub's names: its configuration, and its tensors."""
     config = {
         "model_type": "llama",
         "hidden_size": 60,
@@ -230,18 +232,53 @@ def test_tied_matrices(store: Store, library: Library, tensors: Tensors) -> None
     }  # fmt: skip
     norms = {"model.layers.0.input_layernorm": "layers.0.attention_norm", "model.norm": "norm"}
     norms["model.layers.0.post_attention_layernorm"] = "layers.0.ffn_norm"
-    held = layer | {f"{hub}.weight": tensors[f"{meta}.weight"] for hub, meta in norms.items()}
-    held["model.embed_tokens.weight"] = tensors["tok_embeddings.weight"]
-    folder = store(config, held)
+    stored = layer | {f"{hub}.weight": tensors[f"{meta}.weight"] for hub, meta in norms.items()}
+    stored["model.embed_tokens.weight"] = tensors["tok_embeddings.weight"]
+    return config, stored
+
+
+def test_tied_matrices(tied_model: tuple[Params, Tensors], store: Store, library: Library) -> None:
+    config, stored = tied_model
+    folder = store(config, stored)
     graph = bind(from_path(folder, library), library)
     tied = CheckpointWeights(graph, folder, device=CPU)
     assert tied.notes == ()
     expected = passed(graph, tied)
-    # A copy of the head is stored as well, as old files have it: the matrix stays the embedding's.
-    store(config, held | {"lm_head.weight": torch.zeros(68, 60)})
-    redundant = CheckpointWeights(graph, folder, device=CPU)
-    assert torch.equal(passed(graph, redundant), expected)
-    assert redundant.notes == ("the model does not use the stored tensor lm_head.weight",)
+    # A copy of the head is stored as well, as old files have it.
+    embedding = stored["model.embed_tokens.weight"]
+    for copy in (embedding.clone(), embedding.double()):
+        store(config, stored | {"lm_head.weight": copy})
+        redundant = CheckpointWeights(graph, folder, device=CPU)
+        assert torch.equal(passed(graph, redundant), expected)
+        assert redundant.warnings == ()
+    # Under the head's name alone, as old versions of accelerate saved it.
+    store(config, {n: t for n, t in stored.items() if "embed" not in n} | {"lm_head.weight": embedding})
+    alone = CheckpointWeights(graph, folder, device=CPU)
+    assert torch.equal(passed(graph, alone), expected)
+    assert (alone.notes, alone.warnings) == ((), ())
+    store(config, {n: t for n, t in stored.items() if "embed" not in n})
+    with pytest.raises(CheckpointError, match=r"model\.embed_tokens\.weight is missing"):
+        CheckpointWeights(graph, folder, device=CPU)
+
+
+def test_another_head_stored_in_a_tied_model(
+    tied_model: tuple[Params, Tensors], store: Store, library: Library
+) -> None:
+    """transformers 5 uses the stored head, and says that the configuration is wrong."""
+    transformers = pytest.importorskip("transformers", reason="its logits are the other source")
+    config, stored = tied_model
+    head = torch.randn(68, 60)
+    folder = store(config, stored | {"lm_head.weight": head})
+    graph = bind(from_path(folder, library), library)
+    weights = CheckpointWeights(graph, folder, device=CPU)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    torch.testing.assert_close(passed(graph, weights), theirs(TOKENS).logits, atol=1e-4, rtol=0)
+    (warning,) = weights.warnings
+    assert (
+        "ties lm_head.weight to model.embed_tokens.weight, but both are stored, with different values"
+        in warning
+    )
+    assert "the stored lm_head.weight was used" in warning
 
 
 def test_dtypes_of_a_checkpoint(store: Store, params: Params, tensors: Tensors, graph: Graph) -> None:
