@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +16,10 @@ from atlas.errors import RunError, UsageError, shown
 from atlas.report import console
 
 if TYPE_CHECKING:
-    from atlas.resolution.model import Model
-    from atlas.spec.library import Library
+    from collections.abc import Iterable
+
+    from atlas.execution.result import ObservedTrace, Result
+    from atlas.report.run import TextOutput
 
 DEFAULT = "llama3.1-8b"
 
@@ -33,7 +36,12 @@ def run(
         ),
     ] = None,
     prompt: Annotated[
-        str | None, typer.Option("--prompt", metavar="TEXT", help="The empty text is the BOS token alone.")
+        list[str] | None,
+        typer.Option(
+            "--prompt",
+            metavar="TEXT",
+            help="The empty text is the BOS token alone. Repeatable: one run for each.",
+        ),
     ] = None,
     prompt_file: Annotated[
         Path | None, typer.Option("--prompt-file", metavar="F", help="Read the prompt from a file.")
@@ -43,7 +51,7 @@ def run(
     ] = None,
     repo: Annotated[
         str | None,
-        typer.Option("--repo", metavar="ID", help="Weights of this Hub repository, fetched if need be."),
+        typer.Option("--repo", metavar="ID", help="Weights of this Hub repository, downloaded if needed."),
     ] = None,
     weights: Annotated[
         str | None,
@@ -51,6 +59,12 @@ def run(
     ] = None,
     tokenizer: Annotated[
         Path | None, typer.Option("--tokenizer", metavar="PATH", help="A tokenizer.json.")
+    ] = None,
+    bos: Annotated[
+        bool | None,
+        typer.Option(
+            "--bos/--no-bos", help="Whether the prompt begins with BOS; by default as the tokenizer does."
+        ),
     ] = None,
     device: Annotated[str, typer.Option("--device", metavar="D", help="auto, cpu, cuda or mps.")] = "auto",
     dtype: Annotated[
@@ -64,75 +78,146 @@ def run(
         float, typer.Option("--temperature", metavar="T", help="0 always takes the likeliest token.")
     ] = 0.0,
     top_k: Annotated[
-        int | None, typer.Option("--top-k", metavar="K", help="Sample from the K likeliest only.")
+        int | None, typer.Option("--top-k", metavar="K", help="Sample from the K likeliest tokens only.")
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(
+            "--top-p",
+            metavar="P",
+            help="Sample from the likeliest tokens that have this probability together.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of random weights and of sampling.")] = 0,
     special: Annotated[
         bool, typer.Option("--special", help="Keep special tokens in the generated text.")
     ] = False,
     show: Annotated[int, typer.Option("--show", metavar="N", help="How many next tokens are listed.")] = 5,
+    show_prompt: Annotated[
+        bool, typer.Option("--show-prompt", help="List the tokens of the prompt.")
+    ] = False,
     trace: Annotated[
         bool, typer.Option("--trace", help="Observe every declared step, without fused attention.")
     ] = False,
+    trace_to: Annotated[
+        Path | None,
+        typer.Option("--trace-to", metavar="F", help="Write the observed steps to a file, as JSON."),
+    ] = None,
     json: Json = False,
     specs: Specs = None,
 ) -> None:
     """Run a real forward pass and confirm that every step came out as declared.
 
+    The generated text is printed as it is decoded, before the report; with --quiet it is all of the output.
+
     Example: atlas run --prompt "The capital of France is"
     """
-    from atlas.execution import require_extra
+    from atlas.execution import inputs, require_extra
     from atlas.execution.options import Options
     from atlas.graph.binding import bind
     from atlas.report import run as report
-    from atlas.report.progress import progress
+    from atlas.report.progress import bars_are_seen, progress
     from atlas.resolution.model import messages
 
     require_extra()
-    text = _prompt(prompt, prompt_file, token_ids)
+    prompts = _prompts(prompt, prompt_file, token_ids)
+    if trace_to is not None:
+        _require_writable(trace_to, len(prompts))
     library = library_of(specs)
-    described, checkpoint = _model_and_weights(model, repo, weights, library)
-    for warning in messages(described):
+    found = inputs.find(
+        model, library, repo=repo, weights=weights, tokenizer=tokenizer, show_progress=bars_are_seen()
+    )
+    for warning in (*messages(found.model), *found.warnings):
         console.warn(warning)
-    for note in () if described.family else described.notes:  # defaults that the configuration does not state
+    for note in () if found.model.family else found.model.notes:  # defaults that the configuration does not state
         console.note(note)
     options = Options(
-        prompt=text,
+        prompt=prompts[0],
         token_ids=_ids(token_ids),
-        weights=checkpoint,
-        tokenizer=_tokenizer(tokenizer, model, checkpoint),
+        weights=found.weights,
+        tokenizer=found.tokenizer,
+        bos=bos,
         device=device,
         dtype=dtype,
         max_new_tokens=max_new_tokens,
         temperature=temperature,
         top_k=top_k,
+        top_p=top_p,
         seed=seed,
         special=special,
         show=show,
+        show_prompt=show_prompt,
         trace=trace,
     )
     options.check()  # before torch is imported, which takes seconds
     session = _session()
-    with progress() as told:
-        result = session.run(bind(described, library), options, told)
-    for note in result.notes:
-        console.note(note)
+    text = report.TextOutput()
+    traces: list[ObservedTrace] = []
+    with ExitStack() as bars, text:
+        on_progress = bars.enter_context(progress())
+
+        def on_text(piece: str) -> None:
+            bars.close()  # a progress bar and the text would overwrite each other
+            text.write(piece)
+
+        callbacks = session.Callbacks(
+            on_progress, None if json else on_text, None if trace_to is None else traces.append
+        )
+        results = _shown(
+            session.run_each(bind(found.model, library), options, prompts, callbacks), text, json=json
+        )
+    if trace_to is not None:
+        _write_trace(trace_to, traces[0])
     if json:
-        console.json(result)
-    else:
-        report.show(result)
-    if not result.confirmed:
+        from atlas.execution.result import Runs
+
+        console.json(results[0] if len(results) == 1 else Runs(tuple(results)))
+    if not all(result.confirmed for result in results):
         raise typer.Exit(1)
 
 
-def _prompt(text: str | None, file: Path | None, ids: str | None) -> str:
-    if sum(given is not None for given in (text, file, ids)) > 1:
+def _shown(results: Iterable[Result], text: TextOutput, *, json: bool) -> list[Result]:
+    """Every result, reported as soon as it is there unless all of them are printed as JSON."""
+    from atlas.report import run as report
+
+    found = []
+    for result in results:
+        found.append(result)
+        text.end()
+        for warning in dict.fromkeys(result.warnings):
+            console.warn(warning)
+        for note in result.notes:
+            console.note(note)
+        if not json and not console.quiet:
+            report.show(result, first=len(found) == 1 and not result.generated.ids)
+    return found
+
+
+def _prompts(texts: list[str] | None, file: Path | None, ids: str | None) -> list[str]:
+    if sum(given is not None for given in (texts or None, file, ids)) > 1:
         raise UsageError("--prompt, --prompt-file and --token-ids exclude each other")
     if file is not None:
         from atlas.files import read_text
 
-        return read_text(file, "--prompt-file")
-    return text or ""
+        return [read_text(file, "--prompt-file")]
+    return texts or [""]
+
+
+def _require_writable(file: Path, prompts: int) -> None:
+    """Refuse a --trace-to that could not be written after the run."""
+    if prompts > 1:
+        raise UsageError("--trace-to writes the trace of one prompt", hint="give one --prompt")
+    if os.path.isdir(file):
+        raise UsageError(f"--trace-to {shown(str(file))} is a folder", hint="give a file")
+    if not os.path.isdir(file.parent):
+        raise UsageError(f"--trace-to {shown(str(file))}: no such folder: {shown(str(file.parent))}")
+
+
+def _write_trace(file: Path, trace: ObservedTrace) -> None:
+    from atlas.files import write_whole
+    from atlas.report.plain import dumps
+
+    write_whole(file, dumps(trace) + "\n")
 
 
 def _session() -> ModuleType:
@@ -140,36 +225,15 @@ def _session() -> ModuleType:
     try:
         from atlas.execution import session
     except (ImportError, OSError, MemoryError) as error:
-        # Of all the libraries torch loads, one may be broken, or not fit into the memory this process may take.
-        said = " ".join(str(error).split())[:200] or "out of memory"
-        memory = isinstance(error, MemoryError) or "failed to map" in said or "llocate memory" in said
+        # One of the libraries that torch loads may be broken, or need more memory than this process may use.
+        reason = " ".join(str(error).split())[:200] or "out of memory"
+        memory = isinstance(error, MemoryError) or "failed to map" in reason or "llocate memory" in reason
         raise RunError(
-            f"torch cannot be loaded: {said}",
+            f"torch cannot be loaded: {reason}",
             hint="allow the process more memory" if memory else "install torch again",
             code="out_of_memory" if memory else "run",
         ) from error
     return session
-
-
-def _tokenizer(given: Path | None, model: str | None, checkpoint: Path | None) -> Path | None:
-    """The tokenizer.json asked for; else MODEL's own, where the weights lie elsewhere and have none beside them."""
-    if given is not None:
-        file = given / "tokenizer.json" if os.path.isdir(given) else given
-        if not os.path.exists(file):
-            raise UsageError(f"--tokenizer {shown(str(given))}: no such file", hint="give a tokenizer.json")
-        return file
-    beside = [
-        folder / "tokenizer.json"
-        for folder in (_folder(checkpoint), _folder(Path(model) if model else None))
-        if folder
-    ]
-    return next((file for file in beside if os.path.exists(file)), None)
-
-
-def _folder(path: Path | None) -> Path | None:
-    if path is None or not os.path.exists(path):
-        return None
-    return path if os.path.isdir(path) else path.parent
 
 
 def _ids(text: str | None) -> tuple[int, ...] | None:
@@ -179,55 +243,6 @@ def _ids(text: str | None) -> tuple[int, ...] | None:
     wrong = next((word for word in words if not re.fullmatch(r"-?[0-9]{1,20}", word, re.ASCII)), None)
     if wrong is not None:
         raise UsageError(
-            f"--token-ids {shown(text)}: {shown(wrong)} is no token id; expected integers with commas between, such as 1,2,3"
+            f"--token-ids {shown(text)}: {shown(wrong)} is not a token id; expected integers with commas between, such as 1,2,3"
         )
     return tuple(map(int, words))
-
-
-def _model_and_weights(
-    name: str | None, repo: str | None, weights: str | None, library: Library
-) -> tuple[Model, Path | None]:
-    """The model, and its checkpoint; None for random weights. Nothing is downloaded that was not asked for with --repo."""
-    from atlas.resolution.resolve import from_path, resolve
-
-    if weights is not None and repo is not None:
-        raise UsageError("--weights and --repo exclude each other")
-    if repo is not None:
-        folder = _fetched(repo)
-        return (resolve(name, library) if name else from_path(folder, library)), folder
-    if weights is not None and weights != "random":
-        path = Path(os.path.expanduser(weights))
-        if not os.path.exists(path):
-            raise UsageError(
-                f"--weights {shown(weights)}: no such file or folder",
-                hint="give a checkpoint, or the word random",
-            )
-        if name is None:
-            return from_path(path if os.path.isdir(path) else path.parent, library), path
-        return resolve(name, library), path
-    model = resolve(DEFAULT if name is None else name, library)
-    if weights == "random":
-        return model, None
-    return model, _own_folder(name) or (_in_cache(model.hub_id) if model.hub_id else None)
-
-
-def _own_folder(name: str | None) -> Path | None:
-    """The folder a MODEL that is a path stands in, if it holds weights."""
-    path = Path(name or "")
-    folder = path if os.path.isdir(path) else path.parent
-    return folder if name and os.path.exists(path) and any(folder.glob("*.safetensors")) else None
-
-
-def _in_cache(repo: str) -> Path | None:
-    """The repository's complete snapshot in the local Hub cache."""
-    from atlas.checkpoint.snapshot import cached
-
-    snapshot = cached(repo)
-    return snapshot.path if snapshot is not None and not snapshot.lacking() else None
-
-
-def _fetched(repo: str) -> Path:
-    from atlas.checkpoint.download import download
-    from atlas.report.progress import bars_are_seen
-
-    return _in_cache(repo) or download(repo, progress=bars_are_seen())

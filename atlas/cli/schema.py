@@ -19,7 +19,7 @@ RESULTS = {
     "flops": ("atlas.analyse.flops", "Flops"),
     "diff": ("atlas.analyse.trace_diff", "Printed"),
     "verify": ("atlas.verification.result", "Printed"),
-    "run": ("atlas.execution.result", "Result"),
+    "run": ("atlas.execution.result", "Printed"),
     "evidence check": ("atlas.evidence.check", "Checked"),
     "specs check": ("atlas.graph.check", "SpecCheck"),
     "specs import": ("atlas.resolution.catalogue_import.reader", "Catalogue"),

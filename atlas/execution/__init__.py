@@ -1,14 +1,16 @@
-"""A real forward pass of a described model: the bound steps of `atlas.graph.graph`, interpreted with torch.
+"""A real forward pass of a described model: the bound steps of `atlas.graph.graph`, executed with torch.
 
-    session      one run from options to result; what the command line and Python call
-    walk         the steps of every layer in execution order, one block's weights in memory at a time
+    inputs       which model and which weights a command line means
+    session      a run from options to result: what the command line and Python call
+    runner       the steps of every layer in execution order, one block's weights in memory at a time
     program      a block's steps, each compiled once into a closure
-    kernels      what each operation computes; rotary and attention are its two larger ones
-    checkpoint   weights from a folder of safetensors files; files finds them, layouts turns them as declared
-    random_weights, held, prompt, tokenizer, sample, observe, devices, failure
-    options, result   what is asked and what is answered; these need no torch
+    kernels      what each operation computes; rotary and fused_attention are the two larger ones
+    weights      where weights come from; checkpoint_weights reads safetensors files, random_weights draws from a seed
+    observer     each step's result compared with the trace of the same pass
+    prompt       text to token ids and back; tokenizer runs the tokenizers library in a process of its own
+    options, result   what is asked for and what is returned; these need no torch
 
-torch is imported in this room and nowhere else in the atlas.
+torch is imported only in this room. `cli`, `report` and `api` may import it; it imports `analyse` and the rooms below.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from atlas.errors import MissingExtra
 
 
 def require_extra() -> None:
-    """Refuse where the packages of the extra `run` are not installed; nothing is imported to find out.
+    """Refuse to run where the packages of the extra `run` are not installed. Nothing is imported to find out.
 
     Raises:
         MissingExtra: with the command that installs them.

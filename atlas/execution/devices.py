@@ -1,4 +1,4 @@
-"""Devices and dtypes of torch, by the names a user gives them; and how much memory the process has had."""
+"""torch's devices and dtypes by the names a user gives them, and the memory of device and process."""
 
 from __future__ import annotations
 
@@ -17,48 +17,47 @@ FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF1
 """The dtypes a model can be run in."""
 
 CODES = {dtype: code for code, dtype in FLOATS.items()} | {torch.int64: "I64"}
-"""torch's dtype -> safetensors' code, for what a step's result can be."""
+"""torch's dtype -> safetensors' code, for every dtype that a step's result can have."""
 
 
 def choose(name: str) -> torch.device:
     """The device of that name; `auto` is a CUDA GPU, else Apple's, else the CPU.
 
     Raises:
-        UsageError: there is none here, or no device is called that.
+        UsageError: this machine has no such device, or the name is unknown.
     """
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
         name = next(kind for kind, available in here.items() if available)
     if name not in here:
-        raise UsageError(f"no device is called {name!r}", hint=f"use auto, {', '.join(here)}")
+        raise UsageError(f"unknown device {name!r}", hint=f"use auto, {', '.join(here)}")
     if not here[name]:
-        raise UsageError(f"there is no {name} device here", hint="use --device auto")
+        raise UsageError(f"this machine has no {name} device", hint="use --device auto")
     return torch.device(name)
 
 
 def float_dtype(name: str) -> torch.dtype:
-    """The dtype to run in that a code or torch's name means.
+    """The dtype for a safetensors code or torch's name.
 
     Raises:
-        UsageError: no dtype is called that, or no model can be run in it.
+        UsageError: the name is unknown, or a model cannot be run in that dtype.
     """
     code = dtypes.find(name)
     if code not in FLOATS:
-        problem = f"no dtype is called {name!r}" if code is None else f"a model cannot be run in {code}"
+        problem = f"unknown dtype {name!r}" if code is None else f"a model cannot be run in {code}"
         raise UsageError(problem, hint=f"use one of {', '.join(FLOATS)}, or torch's name such as bfloat16")
     return FLOATS[code]
 
 
 SMALL = 2**18
-"""Numbers in a model's largest weight, up to which its products are over before a second thread has begun."""
+"""Elements of a model's largest weight up to which a second thread only slows a product down."""
 
 
 @contextmanager
 def threads_for(largest: int, device: torch.device) -> Iterator[None]:
-    """One thread while a model runs whose largest weight is small; as many as torch takes for all others.
+    """One thread for a model whose largest weight is small; torch's own number for all others.
 
-    Threads that wait for each other at every step of a tiny model cost more than they do: ten times the whole run on a busy
-    machine.
+    Synchronising threads at every step of a tiny model was measured to take ten times as long on a busy machine.
     """
     before = torch.get_num_threads()
     if device.type == "cpu" and largest <= SMALL:
@@ -70,7 +69,7 @@ def threads_for(largest: int, device: torch.device) -> Iterator[None]:
 
 
 def memory_bytes(device: torch.device) -> int | None:
-    """The memory that a device has in all, in bytes; None where the system does not say."""
+    """A device's total memory in bytes; None where the system does not report it."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[1]
     try:
@@ -80,9 +79,9 @@ def memory_bytes(device: torch.device) -> int | None:
 
 
 def peak_memory_bytes() -> int | None:
-    """The most memory this process has had resident, in bytes; None where the system does not say.
+    """The peak resident memory of this process, in bytes; None where the system does not report it.
 
-    Linux's own figure comes first: `ru_maxrss` of a program started by a larger one begins with the size of that one.
+    On Linux `VmHWM` is used: `ru_maxrss` starts with the size of the process that started this one.
     """
     status = Path("/proc/self/status")
     if status.exists():

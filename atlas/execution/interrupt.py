@@ -1,4 +1,4 @@
-"""Long work that Ctrl-C ends at once, also where native code does not return for seconds."""
+"""Long computations that Ctrl-C ends at once, also while native code runs for seconds."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from atlas.execution import mapped
+from atlas.execution import memory_map
 
 T = TypeVar("T")
 
 Check = Callable[[], None]
-"""To be called between two steps of the work; it raises where nobody waits for the result any more."""
+"""To be called between two steps of the work. It raises StoppedError once the work has been interrupted."""
 
 
 class StoppedError(Exception):
-    """The work ends because nobody waits for its result."""
+    """Ends work that has been interrupted."""
 
 
 def interruptible(work: Callable[[Check], T]) -> T:
-    """The result of `work`, computed in a thread of its own while the main thread waits and hears signals.
+    """The result of `work`, computed in a second thread while the main thread waits for it and handles signals.
 
-    Python raises KeyboardInterrupt in the main thread, and only between two of its own instructions. Inside a kernel of torch
-    there are none for seconds; waiting for another thread is interrupted at once. The work then ends at its next check.
+    Python raises KeyboardInterrupt only in the main thread, and only between two bytecode instructions. A torch kernel may
+    run for seconds without one; waiting for another thread is interrupted at once. The work then ends at its next check.
 
-    Meanwhile files may be mapped (`atlas.execution.mapped`).
-    Called from any other thread, which no signal reaches, it just calls `work`.
+    While it runs, files may be memory-mapped (`atlas.execution.memory_map`).
+    Called from any other thread, which receives no signals, this just calls `work`.
 
     Raises:
         MemoryError: there is none for another thread.
@@ -49,11 +49,11 @@ def interruptible(work: Callable[[Check], T]) -> T:
             done.set()
 
     thread = threading.Thread(target=call, name="atlas run", daemon=True)
-    with mapped.surviving() as look_after:
+    with memory_map.sigbus_handled() as replace_lost_pages:
         try:
             thread.start()
-            while not done.wait(0.1):  # on Windows only a wait with a limit hears Ctrl-C
-                look_after()
+            while not done.wait(0.1):  # on Windows only a wait with a timeout is interrupted by Ctrl-C
+                replace_lost_pages()
         except BaseException as error:  # KeyboardInterrupt, also while the thread starts
             stop.set()
             if isinstance(error, RuntimeError):

@@ -1,14 +1,14 @@
 """What each operation computes: a bound step -> a closure over plain torch, compiled once.
 
-Names become positions when a step is compiled and are forgotten at run time. A closure receives the moment and the
-step's operands. No operation knows a model, and the equation beside each is the whole of what it means:
+Axis names are resolved to dimensions when a step is compiled. A closure receives the execution state and the step's
+operands. No operation depends on a model; its equation is all that it means:
 
     contract   y = Σ over the axes the result lacks of x · w      take      y = table[indices]
-    add, mul   y = a + b, y = a · b, spread by name               scale     y = by · x
+    add, mul   y = a + b, y = a · b, broadcast by name             scale     y = by · x
     rms        y = x / √(mean(x²) + by)   (Zhang, Sennrich 2019)  activate  silu(x) = x · σ(x)   (Elfwing et al., 2018)
     softmax    y = exp(x) / Σ exp(x)                              mask      y = −∞ where a key is after the position
-    cast       x in the result's dtype                            cache     the positions read before, then these
-    sigmoid, tanh, sum; top_k: the indices of the largest; pick: the values at indices; rename: the same numbers under
+    cast       x in the result's dtype                            cache     earlier positions, then these
+    sigmoid, tanh, sum; top_k: the indices of the largest; pick: the values at indices; rename: the same values under
     another axis of the same size; rotate is in `rotary`
 """
 
@@ -21,11 +21,11 @@ import torch.nn.functional as F  # noqa: N812  torch's own documentation calls i
 from torch import Tensor
 
 from atlas.errors import NotDescribed, SpecError
-from atlas.execution.align import aligned, closed, opened, taken_apart
 from atlas.execution.devices import FLOATS
-from atlas.execution.layouts import Order
-from atlas.execution.moment import Kernel, Moment
+from atlas.execution.named_axes import broadcast, flatten, split_axes, unflatten
 from atlas.execution.rotary import rotation
+from atlas.execution.state import ExecutionState, Kernel
+from atlas.execution.weight_layout import AxisOrder
 from atlas.grammar import shapes
 from atlas.grammar.shapes import Shape, atoms
 from atlas.graph.graph import Graph, Step
@@ -33,62 +33,62 @@ from atlas.graph.graph import Graph, Step
 ACTIVATIONS = {"silu": F.silu}
 
 
-def compile_step(step: Step, graph: Graph, order: Order, dtype: torch.dtype) -> Kernel:
+def compile_step(step: Step, graph: Graph, order: AxisOrder, dtype: torch.dtype) -> Kernel:
     """The closure that computes a step.
 
-    Arithmetic declared in a dtype of its own (`computed_in`) is done there, and its result cast where another is
-    declared. All else has whatever dtype its operands give it, so that what is observed says something.
+    Arithmetic with a declared dtype (`computed_in`) is done in that dtype, and its result is cast where the step declares
+    another one. Every other result has the dtype that its operands give it, so that an observed dtype is evidence.
 
     Args:
-        order: how the parts of the operands' axes lie, where not as the vocabulary has them.
-        dtype: of the activations, what `A` in a description means.
+        order: the stored order of the operands' axes, where it differs from the vocabulary's.
+        dtype: of the activations; `A` in a description.
 
     Raises:
-        SpecError, NotDescribed: the step is written in a way that cannot be run.
+        SpecError, NotDescribed: the step cannot be run as it is written.
     """
     if step.op == "cast":
         kind = _torch(step, step.dtype, dtype)
-        return lambda moment, x: x.to(kind)
+        return lambda state, x: x.to(kind)
     if any(operand.chosen for operand in step.of) and step.op != "pick":
-        raise NotDescribed(f"{step.id}: weights chosen for each token cannot be run yet")
+        raise NotDescribed(f"{step.id}: weights that are selected per token cannot be run yet")
     kernel = BUILDERS[step.op](step, graph, order)
     if step.computed_in == "A":
         return kernel
     inside = _torch(step, step.computed_in, dtype)
 
-    def in_its_own_dtype(moment: Moment, *operands: Tensor) -> Tensor:
-        return kernel(moment, *(x.to(inside) if x.is_floating_point() else x for x in operands))
+    def in_its_own_dtype(state: ExecutionState, *operands: Tensor) -> Tensor:
+        return kernel(state, *(x.to(inside) if x.is_floating_point() else x for x in operands))
 
     if step.dtype == step.computed_in:
         return in_its_own_dtype
     result = _torch(step, step.dtype, dtype)
-    return lambda moment, *operands: in_its_own_dtype(moment, *operands).to(result)
+    return lambda state, *operands: in_its_own_dtype(state, *operands).to(result)
 
 
 def _torch(step: Step, code: str, activations: torch.dtype) -> torch.dtype:
     if code != "A" and code not in FLOATS:
-        raise SpecError(f"{step.id}: nothing is computed in {code}; there are A, {', '.join(FLOATS)}")
+        raise SpecError(f"{step.id}: cannot compute in {code}; expected one of A, {', '.join(FLOATS)}")
     return activations if code == "A" else FLOATS[code]
 
 
-def _contract(step: Step, graph: Graph, order: Order) -> Kernel:
+def _contract(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     linear = _linear(step, graph)
     if linear is not None:
         return linear
-    operands, result = taken_apart(step, graph)
-    axes = list(dict.fromkeys(axis for apart in (*operands, result) for group in apart for axis in group))
+    operands, result = split_axes(step, graph)
+    axes = list(dict.fromkeys(axis for split in (*operands, result) for group in split for axis in group))
     letters = dict(zip(axes, "abcdefghijklmnopqrstuvwxyz", strict=False))
     left, right, out = (
-        "".join(letters[axis] for group in apart for axis in group) for apart in (*operands, result)
+        "".join(letters[axis] for group in split for axis in group) for split in (*operands, result)
     )
     equation = f"{left},{right}->{out}"
-    open_left, open_right = (opened(apart, graph.dims) for apart in operands)
-    close = closed(result)
-    return lambda moment, x, y: close(torch.einsum(equation, open_left(x), open_right(y)))
+    open_left, open_right = (unflatten(split, graph.dims) for split in operands)
+    close = flatten(result)
+    return lambda state, x, y: close(torch.einsum(equation, open_left(x), open_right(y)))
 
 
 def _linear(step: Step, graph: Graph) -> Kernel | None:
-    """The commonest product, of an activation's last axes and a matrix [out, in], by torch's own `linear`."""
+    """A product of an activation's last axes and a matrix [out, in], as torch's `linear`; None for any other product."""
     x, matrix = step.of
     if matrix.weight is None or len(matrix.shape) != 2:
         return None
@@ -97,98 +97,100 @@ def _linear(step: Step, graph: Graph) -> Kernel | None:
     if last is None:
         return None
     lead = x.shape[:-last]
-    made = step.shape[len(lead) :]
-    if step.shape[: len(lead)] != lead or atoms(made) != rows:
+    out = step.shape[len(lead) :]
+    if step.shape[: len(lead)] != lead or atoms(out) != rows:
         return None
-    sizes = [shapes.size(group, graph.dims) for group in made]
+    sizes = [shapes.size(group, graph.dims) for group in out]
     if len(sizes) == 1:
-        return lambda moment, x, w: F.linear(x.flatten(-last), w)
-    return lambda moment, x, w: torch.unflatten(F.linear(x.flatten(-last), w), -1, sizes)
+        return lambda state, x, w: F.linear(x.flatten(-last), w)
+    return lambda state, x, w: torch.unflatten(F.linear(x.flatten(-last), w), -1, sizes)
 
 
-def _spread(compute: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Step, Graph, Order], Kernel]:
-    """The builder of an elementwise operation on two operands, spread over the result's axes by name."""
+def _broadcasting(compute: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Step, Graph, AxisOrder], Kernel]:
+    """The builder of an elementwise operation on two operands, broadcast to the result's axes by name."""
 
-    def build(step: Step, graph: Graph, order: Order) -> Kernel:
-        operands, result = taken_apart(step, graph)
+    def build(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
+        operands, result = split_axes(step, graph)
         target = [axis for group in result for axis in group]
-        left, right = (aligned(apart, target, graph.dims) for apart in operands)
-        close = closed(result)
-        return lambda moment, a, b: close(compute(left(a), right(b)))
+        left, right = (broadcast(split, target, graph.dims) for split in operands)
+        close = flatten(result)
+        return lambda state, a, b: close(compute(left(a), right(b)))
 
     return build
 
 
-def _elementwise(compute: Callable[[Tensor], Tensor]) -> Callable[[Step, Graph, Order], Kernel]:
-    return lambda step, graph, order: lambda moment, x: compute(x)
+def _elementwise(compute: Callable[[Tensor], Tensor]) -> Callable[[Step, Graph, AxisOrder], Kernel]:
+    return lambda step, graph, order: lambda state, x: compute(x)
 
 
-def _rename(step: Step, graph: Graph, order: Order) -> Kernel:
-    operands, result = taken_apart(step, graph)
-    open_up, close = opened(operands[0], graph.dims), closed(result)
-    return lambda moment, x: close(open_up(x))
+def _rename(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
+    operands, result = split_axes(step, graph)
+    open_up, close = unflatten(operands[0], graph.dims), flatten(result)
+    return lambda state, x: close(open_up(x))
 
 
-def _take(step: Step, graph: Graph, order: Order) -> Kernel:
-    return lambda moment, indices, table: table[indices]
+def _take(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
+    return lambda state, indices, table: table[indices]
 
 
-def _scale(step: Step, graph: Graph, order: Order) -> Kernel:
+def _scale(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     by = _number(step)
-    return lambda moment, x: x * by
+    return lambda state, x: x * by
 
 
-def _activate(step: Step, graph: Graph, order: Order) -> Kernel:
+def _activate(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     if step.by not in ACTIVATIONS:
-        raise SpecError(f"{step.id}: no activation is called {step.by!r}; there are {', '.join(ACTIVATIONS)}")
+        raise SpecError(
+            f"{step.id}: unknown activation {step.by!r}; expected one of {', '.join(ACTIVATIONS)}"
+        )
     compute = ACTIVATIONS[str(step.by)]
-    return lambda moment, x: compute(x)
+    return lambda state, x: compute(x)
 
 
-def _rms(step: Step, graph: Graph, order: Order) -> Kernel:
+def _rms(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     along, epsilon = _dimension(step, step.over, step.shape), _number(step)
-    return lambda moment, x: x * torch.rsqrt(x.pow(2).mean(along, keepdim=True) + epsilon)
+    return lambda state, x: x * torch.rsqrt(x.pow(2).mean(along, keepdim=True) + epsilon)
 
 
-def _softmax(step: Step, graph: Graph, order: Order) -> Kernel:
+def _softmax(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     along = _dimension(step, step.over, step.shape)
-    return lambda moment, x: torch.softmax(x, along)
+    return lambda state, x: torch.softmax(x, along)
 
 
-def _sum(step: Step, graph: Graph, order: Order) -> Kernel:
+def _sum(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     along = _dimension(step, step.over, step.of[0].shape)
-    return lambda moment, x: x.sum(along)
+    return lambda state, x: x.sum(along)
 
 
-def _top_k(step: Step, graph: Graph, order: Order) -> Kernel:
+def _top_k(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     along = _dimension(step, step.over, step.of[0].shape)
     count = shapes.size(step.shape[-1], graph.dims)
-    return lambda moment, x: x.movedim(along, -1).topk(count).indices
+    return lambda state, x: x.movedim(along, -1).topk(count).indices
 
 
-def _pick(step: Step, graph: Graph, order: Order) -> Kernel:
-    return lambda moment, x, chosen: x.gather(-1, chosen)
+def _pick(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
+    return lambda state, x, chosen: x.gather(-1, chosen)
 
 
-def _mask(step: Step, graph: Graph, order: Order) -> Kernel:
-    spread = aligned([["positions"], ["keys"]], atoms(step.shape), graph.dims)
-    return lambda moment, x: x.masked_fill(spread(moment.hidden), -torch.inf)
+def _mask(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
+    spread = broadcast([["positions"], ["keys"]], atoms(step.shape), graph.dims)
+    return lambda state, x: x.masked_fill(spread(state.causal_mask), -torch.inf)
 
 
-def _cache(step: Step, graph: Graph, order: Order) -> Kernel:
+def _cache(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     along = _dimension(step, "keys", step.shape)
 
-    def cache(moment: Moment, fresh: Tensor) -> Tensor:
-        if moment.cache is None:
+    def cache(state: ExecutionState, fresh: Tensor) -> Tensor:
+        if state.cache is None:
             return fresh
-        return moment.cache.extend((moment.layer, step.sets), fresh, along, moment.past)
+        return state.cache.extend((state.layer, step.sets), fresh, along, state.past)
 
     return cache
 
 
 def _dimension(step: Step, axis: str | None, shape: Shape) -> int:
     if axis is None or (axis,) not in shape:
-        raise SpecError(f"{step.id}: {axis} is no dimension of its own in ({shapes.render(shape)})")
+        raise SpecError(f"{step.id}: {axis} is not a dimension of ({shapes.render(shape)})")
     return shape.index((axis,))
 
 
@@ -198,11 +200,11 @@ def _number(step: Step) -> float:
     return step.by
 
 
-BUILDERS: dict[str, Callable[[Step, Graph, Order], Kernel]] = {
+BUILDERS: dict[str, Callable[[Step, Graph, AxisOrder], Kernel]] = {
     "contract": _contract,
     "take": _take,
-    "add": _spread(torch.add),
-    "mul": _spread(torch.mul),
+    "add": _broadcasting(torch.add),
+    "mul": _broadcasting(torch.mul),
     "scale": _scale,
     "activate": _activate,
     "sigmoid": _elementwise(torch.sigmoid),

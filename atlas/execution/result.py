@@ -1,4 +1,4 @@
-"""What a run answers: plain data, with the names and in the order of `atlas run --json`."""
+"""The result of a run: plain data, with the names and the order of `atlas run --json`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """The prompt's logits; `finite` says that none of them is NaN or infinite."""
+    """The prompt's logits; `finite` is whether none of them is NaN or infinite."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -15,7 +15,7 @@ class Logits:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TensorType:
     """The shape and dtype of a step's result."""
 
     shape: tuple[int, ...]
@@ -24,25 +24,44 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A step whose result was not what the description declares."""
+    """A step whose result has another shape or dtype than the description declares."""
 
     step: str
-    declared: Seen
-    observed: Seen
+    declared: TensorType
+    observed: TensorType
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How many steps of the prompt's pass are declared, how many were observed, and those that differed."""
+    """The steps of the prompt's pass.
+
+    Attributes:
+        declared: how many the description has.
+        observed: how many of them were observed.
+        mismatches: those with another shape or dtype than declared.
+        not_finite: the observed steps whose result has a NaN or an infinite value, in execution order: the first one is
+            where it arose. The minus infinity of masked scores is not counted.
+        not_observed: those computed inside a fused call.
+    """
 
     declared: int
     observed: int
     mismatches: tuple[Mismatch, ...]
+    not_finite: tuple[str, ...]
+    not_observed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptToken:
+    """A token of the prompt; `text` is the vocabulary's spelling, None without a tokenizer."""
+
+    id: int
+    text: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class NextToken:
-    """A candidate for the token after the prompt; `text` is None where there is no tokenizer."""
+    """A candidate for the token after the prompt; `text` is None without a tokenizer."""
 
     id: int
     text: str | None
@@ -52,7 +71,7 @@ class NextToken:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """The tokens after the prompt, which is not repeated; `text` is None where there is no tokenizer."""
+    """The tokens after the prompt, which is not repeated; `text` is None without a tokenizer."""
 
     ids: tuple[int, ...]
     text: str | None
@@ -60,11 +79,19 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """Wall-clock seconds: until the weights are at hand, for the prompt's pass, for the tokens after it."""
+    """Wall-clock seconds: loading weights and tokenizer, the prompt's pass, and the passes of the tokens after it."""
 
     load: float
     prefill: float
     decode: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Tokens per second; None where there was no such pass."""
+
+    prefill: float | None
+    decode: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +100,17 @@ class Result:
 
     Attributes:
         weights: `checkpoint` or `random`.
-        source: the checkpoint's path; for random weights, how they were drawn.
+        source: the checkpoint's path; for random weights, the seed.
         dtype: of weights and activations, a safetensors code.
         kernel: `scaled_dot_product_attention` where attention was fused, `as declared` where no step was.
-        tokenizer: its path; without one `UTF-8 bytes`, or None where ids were given.
-        confirmed: every component's output was observed, everything observed had the declared shape and dtype, and
-            all logits are finite.
-        peak_memory_bytes: the most memory the process has had resident; None where the system does not say.
-        notes: what a reader has to know to read the figures right.
+        tokenizer: path of the tokenizer that tokenized the prompt; `UTF-8 bytes` without one; None where ids were given.
+        prompt_tokens: the prompt's tokens, if asked for.
+        confirmed: every component's output was observed, everything observed had the declared shape and dtype and only
+            finite values, and all logits are finite.
+        decode_passes: forward passes after the prompt's; the last generated token needs none.
+        peak_memory_bytes: the peak resident memory of the process; None where the system does not report it.
+        warnings: what may be wrong with the checkpoint.
+        notes: what a reader needs to know to read the figures correctly.
     """
 
     model: str
@@ -91,11 +121,61 @@ class Result:
     kernel: str
     tokenizer: str | None
     prompt_ids: tuple[int, ...]
+    prompt_tokens: tuple[PromptToken, ...] | None
     logits: Logits
     confirmed: bool
     steps: Steps
     next_tokens: tuple[NextToken, ...]
     generated: Generated
     seconds: Seconds
+    decode_passes: int
+    tokens_per_second: Rates
     peak_memory_bytes: int | None
+    warnings: tuple[str, ...]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of several prompts, in their order."""
+
+    runs: tuple[Result, ...]
+
+
+Printed = Result | Runs
+"""What `atlas run --json` prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedStep:
+    """An observed step and a summary of its values; a figure is None where it is not finite.
+
+    Attributes:
+        finite: no value is NaN or infinite, apart from the minus infinity of masked scores.
+        mean: of the finite values; None for integers and where there is no finite value.
+        rms: the root of the mean square of the finite values; None as `mean`.
+    """
+
+    id: str
+    shape: tuple[int, ...]
+    dtype: str
+    finite: bool
+    min: float | None
+    max: float | None
+    mean: float | None
+    rms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedTrace:
+    """What `--trace-to` writes: the observed steps of the prompt's pass, in execution order."""
+
+    model: str
+    weights: str
+    source: str
+    device: str
+    dtype: str
+    kernel: str
+    prompt_ids: tuple[int, ...]
+    steps: tuple[ObservedStep, ...]
+    not_observed: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What the configuration files beside a checkpoint and its tokenizer say of the tokens that begin and end a text."""
+"""BOS and EOS as the configuration files next to a checkpoint and its tokenizer state them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from atlas.resolution.settings import decode
 
 FILES = ("generation_config.json", "config.json", "tokenizer_config.json")
 MOST_BYTES = 16 * 2**20
-"""Of one of these files. A tokenizer_config.json that lists every added token has about one million."""
+"""Of one of these files. A tokenizer_config.json that lists every added token has about one million bytes."""
 
 
 class SpecialTokens:
-    """The settings of some folders; the first file that states a key decides.
+    """The settings of some folders. The first file that states a key decides.
 
     Raises:
-        ConfigError: a file is no regular file, too large, or not JSON; from a property, a value is of another kind.
+        ConfigError: a file is not a regular file, too large, or not JSON; from a property, a value has the wrong type.
     """
 
     def __init__(self, folders: Iterable[Path]) -> None:
@@ -35,7 +35,7 @@ class SpecialTokens:
 
     @property
     def bos(self) -> int | None:
-        """The id a prompt begins with."""
+        """The BOS id that a configuration states."""
         value, file = self._found.get("bos_token_id", (None, None))
         if value is not None and not _is_id(value):
             raise ConfigError(f"{file}: bos_token_id is {shown(value)}, expected a token id")
@@ -58,14 +58,14 @@ class SpecialTokens:
         content = value.get("content") if isinstance(value, dict) else value
         if isinstance(content, str) and any("\ud800" <= char <= "\udfff" for char in content):
             raise ConfigError(
-                f"{file}: {token} is {json.dumps(content)[:80]}: half of a surrogate pair is no character"
+                f"{file}: {token} is {json.dumps(content)[:80]}: half of a surrogate pair is not a character"
             )
         return content if isinstance(content, str) else None
 
     @property
     def adds_bos(self) -> bool:
-        """Whether a prompt begins with BOS where the tokenizer itself adds none."""
-        return self._found.get("add_bos_token", (None, None))[0] is not False
+        """Whether `add_bos_token` asks for a BOS that the post-processor does not add."""
+        return self._found.get("add_bos_token", (None, None))[0] is True
 
 
 def _is_id(value: object) -> bool:

@@ -1,14 +1,17 @@
-"""Text to token ids and back, by a `tokenizer.json`.
+"""Text to token ids and back with a `tokenizer.json`.
 
-One BOS begins a prompt. The tokenizer's own post-processor adds it; where it has none the configuration's id is put in
-front, unless that says not to. A prompt whose text already begins with BOS keeps that one alone.
+A prompt begins with BOS where the tokenizer itself adds it: in its post-processor, or by `add_bos_token` in
+tokenizer_config.json. That config.json has a `bos_token_id` is no reason to add it. A prompt whose text already begins
+with BOS gets no second one.
 
-A prompt is read whole: truncation and padding that were saved with the file are not applied, and a note says so.
+A prompt is tokenized whole: truncation and padding that are saved in the file are not applied, and a note reports them.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -18,46 +21,66 @@ from atlas.execution.tokenizer_process import TokenizerProcess
 from atlas.files import read_regular
 
 FILE = "tokenizer.json"
-INSTEAD = f"give --tokenizer a {FILE}, as the model's repository on the Hub holds one, or give --token-ids"
+HINT = f"give --tokenizer a {FILE}, such as the one in the model's repository on the Hub, or give --token-ids"
 MOST_BYTES = 256 * 2**20
-"""Of a tokenizer.json. Those of the largest vocabularies have some 35 million."""
+"""Of a tokenizer.json. The largest vocabularies take about 35 million bytes."""
 
 DECODED_AT_ONCE = 256
-"""Texts in one request, so that none takes long."""
+"""Texts in one request, so that no request takes long."""
+
+_OTHER_FORMATS = (
+    "tekken.json",
+    "tokenizer.model*",
+    "spiece.model",
+    "sentencepiece*.model",
+    "*.tiktoken",
+    "vocab.json",
+    "merges.txt",
+    "vocab.txt",
+)
+
+
+def other_formats(folder: Path) -> list[str]:
+    """The files of a folder that hold a tokenizer in a format that is not read."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [name for name in names if any(fnmatch(name, pattern) for pattern in _OTHER_FORMATS)]
 
 
 class Tokenizer:
     """A `tokenizer.json`, loaded in a process of its own; to be closed.
 
     Raises:
-        UsageError: Meta's `tokenizer.model`, which is not read.
-        CheckpointError: the file is not there, or, at the first use, is no tokenizer.
+        UsageError: the file is a tokenizer in a format that is not read.
+        CheckpointError: the file does not exist or, at the first use, is not a tokenizer.
     """
 
     def __init__(self, path: Path, settings: SpecialTokens) -> None:
-        if path.suffix == ".model":
-            raise UsageError(f"{path}: Meta's tokenizer.model is not read", hint=INSTEAD)
+        if any(fnmatch(path.name, pattern) for pattern in _OTHER_FORMATS) or path.suffix == ".model":
+            raise UsageError(f"{path}: tokenizers in this format cannot be read yet", hint=HINT)
         try:
             file = read_regular(path, most=MOST_BYTES, error=CheckpointError)
         except CheckpointError as error:
-            raise CheckpointError(error.message, hint=INSTEAD) from None
+            raise CheckpointError(error.message, hint=HINT) from None
         self._path, self._settings = path, settings
-        self._process = TokenizerProcess(str(path), file, hint=INSTEAD)
+        self._process = TokenizerProcess(str(path), file, hint=HINT)
         self._before: tuple[int, ...] = ()
 
     def close(self) -> None:
-        """End the process; nothing can be asked after it."""
+        """End the process. The tokenizer cannot be used afterwards."""
         self._process.close()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the file asks for that is not applied."""
+        """What is saved in the file and not applied."""
         found = []
-        for what, details in self._process.asks.items():
+        for what, details in self._process.saved_settings.items():
             if details is not None:
                 length = details.get("max_length" if what == "truncation" else "length")
                 amount = f" to {shown(length)} tokens" if length is not None else ""
-                found.append(f"{self._path} asks for {what}{amount}, which was not applied")
+                found.append(f"{self._path} has {what}{amount} saved, which was not applied")
         return tuple(found)
 
     @property
@@ -71,38 +94,50 @@ class Tokenizer:
         found: int | None = None if text is None else self._process.ask("ids", tokens=[text])[0]
         return found
 
-    def token(self, id: int) -> str | None:
-        """A token as the vocabulary has it; None where no token has that id."""
-        found: str | None = self._process.ask("token", id=id) if 0 <= id < 2**32 else None
+    def tokens(self, ids: Sequence[int]) -> list[str | None]:
+        """Each token as the vocabulary spells it; None where no token has that id."""
+        found: list[str | None] = self._process.ask("tokens", ids=list(ids))
         return found
 
-    def encode(self, prompt: str) -> tuple[list[int], str]:
-        """The prompt's ids, and a note where its BOS was not added a second time."""
+    def encode(self, prompt: str, bos: bool | None = None) -> tuple[list[int], str]:
+        """The prompt's ids, and a note if its BOS was not added a second time.
+
+        Args:
+            bos: whether the ids begin with BOS; None for what the tokenizer itself does. The empty prompt is BOS alone.
+
+        Raises:
+            UsageError: BOS was asked for, and its id is unknown.
+        """
         found: dict[str, Any] = self._process.ask("encode", text=prompt)
         ids, added = found["ids"], found["added"]
-        bos = self._special("bos_token")
-        if bos is None:
-            bos = self._settings.bos
-        if bos is None:
-            bos = next(iter(added), None)
-        if bos is None:
+        known = self._special("bos_token")
+        known = self._settings.bos if known is None else known
+        first = next(iter(added), None) if known is None else known
+        if first is None:
+            if bos:
+                raise UsageError(
+                    f"--bos: neither {self._path} nor a configuration next to it states the BOS token"
+                )
             return ids, ""
-        if bos in added and ids[:2] == [bos, bos]:
-            return ids[1:], f"the prompt already begins with BOS (token {bos}): a second one was not added"
-        if bos not in added and ids[:1] != [bos] and self._settings.adds_bos:
-            return [bos, *ids], ""
-        return ids, ""
+        by_post_processor = added[:1] == [first] and ids[:1] == [first]
+        text_ids = ids[1:] if by_post_processor else ids
+        wanted = by_post_processor or self._settings.adds_bos or not prompt if bos is None else bos
+        if not wanted:
+            return text_ids, ""
+        if text_ids[:1] == [first]:
+            return text_ids, f"the prompt already begins with BOS (token {first}): a second one was not added"
+        return [first, *text_ids], ""
 
     def decode_after(
-        self, before: tuple[int, ...], following: Sequence[Sequence[int]], *, special: bool
+        self, before: Sequence[int], following: Sequence[Sequence[int]], *, special: bool
     ) -> list[str]:
-        """The text that each of some lists of ids adds to those before it, special tokens in it only if asked for.
+        """The text that each list of ids adds to the text of the ids before it, special tokens in it only if asked for.
 
-        The ids before are sent once, so that asking again costs no more than what follows them.
+        The ids before are sent once, so that a further call costs no more than what follows them.
         """
-        if before != self._before:
-            self._process.ask("context", ids=before)
-            self._before = before
+        if tuple(before) != self._before:
+            self._process.ask("context", ids=list(before))
+            self._before = tuple(before)
         texts: list[str] = []
         for at in range(0, len(following), DECODED_AT_ONCE):
             part = [list(ids) for ids in following[at : at + DECODED_AT_ONCE]]

@@ -1,4 +1,4 @@
-"""The child process in which the tokenizers library runs, as its parent sees it: requests, replies and how it can end."""
+"""The parent's side of the child process that runs the tokenizers library: requests, replies and failures."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from atlas.errors import CheckpointError
 from atlas.execution.tokenizer_worker import LENGTH_BYTES
 
 SECONDS = 60.0
-"""How long one request may take, besides what its size asks for."""
+"""How long one request may take, plus the time for its size."""
 
 SECONDS_PER_BYTE = 20 / 2**20
-"""Further seconds for the bytes of a request: a hundred times what a slow tokenizer takes."""
+"""Additional time per byte of a request: a hundred times what a slow tokenizer takes."""
 
 MOST_REPLY_BYTES = 128 * 2**20
 """Of one reply: the ids of more than ten million tokens."""
@@ -30,14 +30,14 @@ _WORKER = Path(__file__).with_name("tokenizer_worker.py")
 
 
 class TokenizerProcess:
-    """A tokenizer.json, loaded by a process of its own that lives until `close`.
+    """A tokenizer.json, loaded by a child process that runs until `close`.
 
-    The constructor returns while the process is still loading; what is wrong with the file shows at the first request.
+    The constructor returns while the process is still loading. A fault in the file is raised by the first request.
 
     Args:
         where: the file's path, for messages.
         file: its content.
-        hint: what to try where it cannot be used.
+        hint: what to try if it cannot be used.
     """
 
     def __init__(self, where: str, file: bytes, *, hint: str) -> None:
@@ -60,35 +60,35 @@ class TokenizerProcess:
             raise self._failed(f"its process cannot be started: {error}") from None
         self.close = weakref.finalize(self, _end, self._process)
         self._loading = True
-        self._asks: dict[str, Any] = {}
+        self._saved_settings: dict[str, Any] = {}
         self._send(file)
 
     @property
-    def asks(self) -> dict[str, Any]:
-        """What the file saves under `truncation` and `padding`; neither is applied.
+    def saved_settings(self) -> dict[str, Any]:
+        """The file's `truncation` and `padding`; neither is applied.
 
         Raises:
             CheckpointError: the library cannot load the file.
         """
         if self._loading:
-            self._asks = self._reply(self._seconds)
+            self._saved_settings = self._reply(self._seconds)
             self._loading = False
-        return self._asks
+        return self._saved_settings
 
     def ask(self, do: str, **arguments: Any) -> Any:
-        """The value that a method of `tokenizer_worker.Served` returns.
+        """Call a method of `tokenizer_worker.Served` and return its value.
 
         Raises:
             CheckpointError: the library refuses, crashes, takes too much memory or does not answer.
         """
-        _ = self.asks
+        _ = self.saved_settings
         request = json.dumps({"do": do, "with": arguments}).encode()
         self._send(request)
         return self._reply(self._seconds + SECONDS_PER_BYTE * len(request))
 
     def _send(self, data: bytes) -> None:
         assert self._process.stdin is not None
-        with suppress(OSError):  # a process that has ended says so where its reply is read
+        with suppress(OSError):  # a process that has ended is reported where its reply is read
             self._process.stdin.write(len(data).to_bytes(LENGTH_BYTES, "little") + data)
             self._process.stdin.flush()
 
@@ -115,7 +115,7 @@ class TokenizerProcess:
         return reply["value"]
 
     def _read(self) -> dict[str, Any] | None:
-        """The next reply; None where the process ended without one."""
+        """The next reply; None if the process ended without one."""
         assert self._process.stdout is not None
         head = self._process.stdout.read(LENGTH_BYTES)
         length = int.from_bytes(head, "little")
@@ -132,8 +132,8 @@ class TokenizerProcess:
         """Why the process ended."""
         assert self._process.stderr is not None
         code = self._process.wait()
-        said = self._process.stderr.read(4096).decode("utf-8", "replace")
-        if "memory allocation of" in said or "MemoryError" in said:
+        stderr = self._process.stderr.read(4096).decode("utf-8", "replace")
+        if "memory allocation of" in stderr or "MemoryError" in stderr:
             return "out of memory"
         with suppress(ValueError):
             return f"the tokenizers library crashed ({signal.Signals(-code).name})"
@@ -149,7 +149,7 @@ def _end_late(process: subprocess.Popen[bytes], late: threading.Event) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process, whatever it does, and let go of its pipes."""
+    """Kill the process and close its pipes."""
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):

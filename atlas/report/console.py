@@ -149,14 +149,14 @@ def line(text: str = "") -> None:
     write(printable(text))
 
 
-def write(text: str) -> None:
+def write(text: str, end: str = "\n") -> None:
     """Print lines of a result to stdout. Newlines and tabs are our layout; other control characters are escaped.
 
     Raises:
         ReaderGoneError, OutputError: it cannot be written.
     """
     with _write_errors():
-        sys.stdout.write(printable(text, keep="\n\t") + "\n")
+        sys.stdout.write(printable(text, keep="\n\t") + end)
 
 
 def flush() -> None:

@@ -87,13 +87,13 @@ def logits_of(library: Library) -> Callable[..., Tensor]:
     ) -> Tensor:
         import torch
 
-        from atlas.execution.checkpoint import Checkpoint
+        from atlas.execution.checkpoint_weights import CheckpointWeights
         from atlas.execution.devices import FLOATS
-        from atlas.execution.walk import Runner
+        from atlas.execution.runner import Runner
 
         graph = bind(from_path(folder, using), using)
         device = torch.device("cpu")
-        weights = Checkpoint(graph, folder, device=device, dtype=FLOATS[dtype] if dtype else None)
+        weights = CheckpointWeights(graph, folder, device=device, dtype=FLOATS[dtype] if dtype else None)
         runner = Runner(graph, weights, dtype=weights.dtype, device=device, fuse=fuse)
         return runner(torch.as_tensor(tokens))
 

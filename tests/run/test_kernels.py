@@ -15,9 +15,9 @@ torch = pytest.importorskip(
 )
 
 from atlas.errors import NotDescribed, SpecError
-from atlas.execution.frequencies import frequencies
 from atlas.execution.kernels import BUILDERS, compile_step
-from atlas.execution.moment import Cache, Moment
+from atlas.execution.rotary import frequencies
+from atlas.execution.state import ExecutionState, KVCache
 from atlas.grammar import shapes
 from atlas.graph.graph import Graph, Operand, Step, Weight
 from atlas.graph.operations import OPERATIONS
@@ -70,7 +70,7 @@ def compute(graph: Graph) -> Compute:
         computed_in: str = "A",
         chosen: Any = None,
         order: dict[str, tuple[str, ...]] | None = None,
-        moment: Moment | None = None,
+        state: ExecutionState | None = None,
         activations: Any = torch.float64,
     ) -> Any:
         of = []
@@ -85,7 +85,7 @@ def compute(graph: Graph) -> Compute:
         kernel = compile_step(step, graph, order or {}, activations)
         given = [torch.as_tensor(array) for _, array in operands]
         given += [torch.as_tensor(chosen)] if chosen is not None else []
-        return kernel(moment or Moment(0, 9, torch.device("cpu"), {}, None), *given).numpy()
+        return kernel(state or ExecutionState(0, 9, torch.device("cpu"), {}, None), *given).numpy()
 
     return run
 
@@ -217,7 +217,9 @@ def test_mask(compute: Compute, shape: str) -> None:
     hidden = np.arange(9)[None, :] > past + np.arange(many)[:, None]
     if shape.endswith("positions"):
         hidden = hidden.T
-    found = compute("mask", [(shape, x)], shape, moment=Moment(past, many, torch.device("cpu"), {}, None))
+    found = compute(
+        "mask", [(shape, x)], shape, state=ExecutionState(past, many, torch.device("cpu"), {}, None)
+    )
     np.testing.assert_array_equal(found, np.broadcast_to(np.where(hidden, -np.inf, 0.0), x.shape))
 
 
@@ -225,11 +227,11 @@ def test_mask(compute: Compute, shape: str) -> None:
 def test_cache(compute: Compute, shape: str, along: int) -> None:
     x = numbers(shape)
     kept = shape.replace("positions", "keys")
-    cache = Cache(9)
+    cache = KVCache(9)
     for begin, end in [(0, 4), (4, 5), (5, 9)]:
         part = x.take(range(begin, end), along)
-        moment = Moment(begin, end - begin, torch.device("cpu"), {}, cache)
-        found = compute("cache", [(shape, part)], kept, moment=moment)
+        state = ExecutionState(begin, end - begin, torch.device("cpu"), {}, cache)
+        found = compute("cache", [(shape, part)], kept, state=state)
         np.testing.assert_array_equal(found, x.take(range(end), along))
 
 
@@ -307,13 +309,13 @@ def test_dtypes(compute: Compute) -> None:
 def test_what_cannot_be_run_is_refused_by_name(compute: Compute) -> None:
     shape = "batch positions dim"
     x = numbers(shape)
-    with pytest.raises(SpecError, match="no activation is called 'mish'"):
+    with pytest.raises(SpecError, match="unknown activation 'mish'"):
         compute("activate", [(shape, x)], shape, by="mish")
     with pytest.raises(SpecError, match="expected a number"):
         compute("scale", [(shape, x)], shape, by="wide")
-    with pytest.raises(SpecError, match="n_heads is no dimension of its own"):
+    with pytest.raises(SpecError, match="n_heads is not a dimension"):
         compute("softmax", [("batch (n_heads head_dim)", x)], "batch (n_heads head_dim)", over="n_heads")
     with pytest.raises(SpecError, match="planes × two"):
         compute("rotate", [(shape, x)], shape, over="dim", by=1e4)
-    with pytest.raises(NotDescribed, match="chosen for each token"):
+    with pytest.raises(NotDescribed, match="selected per token"):
         compute("contract", [(shape, x), (shape, x)], shape, chosen=x)

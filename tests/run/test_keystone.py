@@ -24,10 +24,10 @@ from atlas.analyse.trace import Pass
 from atlas.errors import RunError, SpecError
 from atlas.execution import kernels
 from atlas.execution.devices import FLOATS
-from atlas.execution.moment import Cache
-from atlas.execution.observe import Observer
+from atlas.execution.observer import Observer
 from atlas.execution.random_weights import RandomWeights
-from atlas.execution.walk import Runner
+from atlas.execution.runner import Runner
+from atlas.execution.state import KVCache
 from atlas.graph.graph import Graph
 from atlas.spec.library import Library, builtin_folder
 
@@ -41,7 +41,7 @@ def observed(graph: Graph, *, fuse: bool = False) -> Observer:
     weights = RandomWeights(graph, dtype=dtype, device=device, seed=0)
     runner = Runner(graph, weights, dtype=dtype, device=device, fuse=fuse)
     tokens = torch.randint(graph.dims["vocab_size"], (BATCH, PAST + POSITIONS))
-    cache = Cache(PAST + POSITIONS)
+    cache = KVCache(PAST + POSITIONS)
     observer = Observer(graph, Pass(BATCH, POSITIONS, PAST))
     runner(tokens[:, :PAST], cache=cache)
     runner(tokens[:, PAST:], past=PAST, cache=cache, observe=observer)
@@ -104,7 +104,7 @@ def nowhere(graph: Graph, *, fuse: bool) -> Observer:
     runner = Runner(graph, weights, dtype=dtype, device=device, fuse=fuse)
     observer = Observer(graph, Pass(BATCH, POSITIONS, PAST))
     tokens = torch.zeros(BATCH, POSITIONS, dtype=torch.long)
-    logits = runner(tokens, past=PAST, cache=Cache(PAST + POSITIONS), observe=observer)
+    logits = runner(tokens, past=PAST, cache=KVCache(PAST + POSITIONS), observe=observer)
     assert logits.device == device
     return observer
 
@@ -273,11 +273,11 @@ def test_in_the_hubs_layout_it_shows_too_or_is_refused(
     reference: tuple[dict[str, Path], Any, Any],
     fault: str,
 ) -> None:
-    """Queries and keys lie otherwise than values there, so taking one for another is refused before it runs."""
+    """Queries and keys are stored in another order than values, so taking one for another is refused before it runs."""
     folders, tokens, expected = reference
     library = planted(IN_THE_LOGITS[fault])
     if fault in ("v for k", "k for v", "values rotated"):
-        with pytest.raises(SpecError, match="lie as"):
+        with pytest.raises(SpecError, match="are in the order"):
             logits_of(folders["hf"], tokens, using=library)
     else:
         assert apart(logits_of(folders["hf"], tokens, using=library), expected) > 1e-2
@@ -341,7 +341,7 @@ def test_a_kernel_that_gives_another_shape_or_dtype_is_found_out(
 
     def faulty(*given: Any) -> Any:
         kernel = build(*given)
-        return lambda moment, *operands: fault(kernel(moment, *operands))
+        return lambda state, *operands: fault(kernel(state, *operands))
 
     monkeypatch.setitem(kernels.BUILDERS, op, faulty)
     graph = shrink("llama")

@@ -18,11 +18,11 @@ torch = pytest.importorskip(
 
 from safetensors.torch import load_file
 
-from atlas.execution.checkpoint import Checkpoint
-from atlas.execution.moment import Cache
+from atlas.execution.checkpoint_weights import CheckpointWeights
 from atlas.execution.options import Options
+from atlas.execution.runner import Runner
 from atlas.execution.session import run
-from atlas.execution.walk import Runner
+from atlas.execution.state import KVCache
 from atlas.graph.binding import bind
 from atlas.resolution.resolve import from_path
 from atlas.spec.library import Library
@@ -143,11 +143,11 @@ def test_passes_over_the_cache_equal_those_of_metas_modules(
 ) -> None:
     folder, model = metas
     graph = bind(from_path(folder, library), library)
-    weights = Checkpoint(graph, folder, device=CPU)
+    weights = CheckpointWeights(graph, folder, device=CPU)
     tokens = torch.randint(67, (2, 30))
     for fuse in (False, True):
         runner = Runner(graph, weights, dtype=torch.float32, device=CPU, fuse=fuse)
-        cache = Cache(30)
+        cache = KVCache(30)
         for begin, end in [(0, 13), (13, 14), (14, 22), (22, 23), (23, 30)]:
             found = runner(tokens[:, begin:end], past=begin, cache=cache)
             expected = model(tokens[:, begin:end], begin)
@@ -175,11 +175,11 @@ def test_tiny_scaled_with_a_cache(shared: Path, library: Library, layout: str) -
     folder = shared / "checkpoints" / "tiny_scaled"
     expected = load_file(folder / "expected.safetensors")
     graph = bind(from_path(folder / layout, library), library)
-    weights = Checkpoint(graph, folder / layout, device=CPU)
+    weights = CheckpointWeights(graph, folder / layout, device=CPU)
     runner = Runner(graph, weights, dtype=torch.float32, device=CPU, fuse=True)
     for name in ("len1", "len13", "len40", "len1000"):
         ids, logits = expected[f"ids.{name}"][None], expected[f"logits.{name}"]
-        cache, found = Cache(ids.shape[1]), []
+        cache, found = KVCache(ids.shape[1]), []
         for begin in range(0, ids.shape[1], step := 1 if ids.shape[1] < 100 else 90):
             found.append(runner(ids[:, begin : begin + step], past=begin, cache=cache))
         torch.testing.assert_close(torch.cat(found, 1)[0], logits, atol=1e-4, rtol=0)

@@ -15,7 +15,7 @@ from atlas.errors import RunError, SpecError
 from atlas.execution import kernels
 from atlas.execution.program import compile_block
 from atlas.execution.random_weights import RandomWeights
-from atlas.execution.walk import Runner
+from atlas.execution.runner import Runner
 from atlas.graph.graph import Graph
 from atlas.spec.library import Library, builtin_folder
 
@@ -119,11 +119,11 @@ def test_orders_that_agree_are_followed(shrink: Callable[..., Graph]) -> None:
 @pytest.mark.parametrize(
     ("orders", "message"),
     [
-        ({"wq": HALVES, "bq": HALVES}, r"attention\.scores: .* lie as \(two pair\) in one operand and otherwise in attention\.keys"),
-        ({"wq": HALVES, "wk": HALVES, "bq": HALVES}, r"attention\.k_biased: .* otherwise in attention\.bk"),
-        ({"wv": HALVES}, r"attention\.v_biased: .* otherwise in attention\.bv"),
-        ({"wv": HALVES, "bv": HALVES}, r"attention\.projected: .* otherwise in attention\.wo"),
-        ({"wo": {"dim": ("two", "pair")}, "bo": {"dim": ("two", "pair")}}, r"h\.sum: .* otherwise in x"),
+        ({"wq": HALVES, "bq": HALVES}, r"attention\.scores: .* are in the order \(two pair\) in one operand and in another order in attention\.keys"),
+        ({"wq": HALVES, "wk": HALVES, "bq": HALVES}, r"attention\.k_biased: .* in another order in attention\.bk"),
+        ({"wv": HALVES}, r"attention\.v_biased: .* in another order in attention\.bv"),
+        ({"wv": HALVES, "bv": HALVES}, r"attention\.projected: .* in another order in attention\.wo"),
+        ({"wo": {"dim": ("two", "pair")}, "bo": {"dim": ("two", "pair")}}, r"h\.sum: .* in another order in x"),
     ],
 )  # fmt: skip
 def test_orders_that_disagree_are_refused_by_name(
@@ -134,7 +134,7 @@ def test_orders_that_disagree_are_refused_by_name(
 
 
 def test_an_order_is_not_renamed_away(shrink: Callable[..., Graph], overlay: Callable[..., Library]) -> None:
-    """Under another name the axis would seem to lie as the vocabulary has it."""
+    """Under another name the axis would seem to be in the order of the vocabulary."""
     text = (builtin_folder() / "components" / "attention.toml").read_text(encoding="utf-8")
     at = text.index('[[steps]]\nid = "keys"\n')
     library = overlay(
@@ -187,7 +187,7 @@ def test_an_error_says_layer_node_and_step(
     shrink: Callable[..., Graph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*given: object) -> Callable[..., object]:
-        return lambda moment, x: x if moment.layer == 0 else x.reshape(1, 2, 3)
+        return lambda state, x: x if state.layer == 0 else x.reshape(1, 2, 3)
 
     monkeypatch.setitem(kernels.BUILDERS, "activate", broken)
     with pytest.raises(
@@ -206,7 +206,7 @@ def test_out_of_memory_is_said_in_so_many_words(
     shrink: Callable[..., Graph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def greedy(*given: object) -> Callable[..., object]:
-        return lambda moment, x: torch.empty(2**60, dtype=torch.uint8)
+        return lambda state, x: torch.empty(2**60, dtype=torch.uint8)
 
     monkeypatch.setitem(kernels.BUILDERS, "activate", greedy)
     with pytest.raises(RunError, match=r"layers\.0\.feed_forward\.opened: out of memory") as error:

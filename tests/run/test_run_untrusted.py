@@ -20,12 +20,12 @@ torch = pytest.importorskip(
 pytest.importorskip("tokenizers")
 
 from atlas.errors import AtlasError, CheckpointError, ConfigError, RunError
-from atlas.execution import limits, mapped, special_tokens, tokenizer, tokenizer_process
-from atlas.execution.files import Piece, stored
+from atlas.execution import limits, memory_map, special_tokens, tokenizer, tokenizer_process
 from atlas.execution.interrupt import Check, StoppedError, interruptible
 from atlas.execution.options import Options
-from atlas.execution.prompt import Prompt, Reader
-from atlas.execution.reading import Rows
+from atlas.execution.prompt import Prompt, PromptReader
+from atlas.execution.tensor_reader import LazyRows
+from atlas.execution.weight_files import Piece, find_pieces
 from atlas.spec.library import Library
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and FIFOs are POSIX")
@@ -65,7 +65,7 @@ def reading(tmp_path: Path) -> Callable[..., Prompt]:
 
     def make(text: str = "hi", **changes: Any) -> Prompt:
         (tmp_path / "tokenizer.json").write_text(json.dumps(words(**changes)))
-        return Reader(Options(prompt=text, weights=tmp_path)).read(64)
+        return PromptReader(Options(prompt=text, weights=tmp_path)).read(text, 64)
 
     return make
 
@@ -112,12 +112,12 @@ def test_no_answer_is_an_error(reading: Callable[..., Prompt], monkeypatch: pyte
 @posix
 def test_ctrl_c_is_heard_while_the_library_hangs(tmp_path: Path, reading: Callable[..., Prompt]) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(words(**ENDLESS)))
-    reader = Reader(Options(prompt="hhhhhhhh", weights=tmp_path))
+    reader = PromptReader(Options(prompt="hhhhhhhh", weights=tmp_path))
     assert reader._tokenizer is not None
     process = reader._tokenizer._process._process
     threading.Timer(0.5, lambda: os.kill(os.getpid(), 2)).start()
     with pytest.raises(KeyboardInterrupt):
-        reader.read(64)
+        reader.read("hhhhhhhh", 64)
     assert process.poll() is not None
 
 
@@ -129,11 +129,11 @@ def test_ctrl_c_is_heard_while_the_library_hangs(tmp_path: Path, reading: Callab
                 "padding": {"strategy": {"Fixed": 8}, "direction": "Right", "pad_to_multiple_of": None}
                 | {"pad_id": 0, "pad_type_id": 0, "pad_token": "x"}
             },
-            "tokenizer.json asks for padding to 8 tokens, which was not applied",
+            "tokenizer.json has padding to 8 tokens saved, which was not applied",
         ),
         (
             {"truncation": {"max_length": 1, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}},
-            "tokenizer.json asks for truncation to 1 tokens, which was not applied",
+            "tokenizer.json has truncation to 1 tokens saved, which was not applied",
         ),
     ],
 )
@@ -141,7 +141,7 @@ def test_padding_and_truncation_are_not_applied(
     reading: Callable[..., Prompt], changes: dict[str, Any], note: str
 ) -> None:
     found = reading("hi hi", **changes)
-    assert found.ids == (1, 5, 5)
+    assert found.ids == (5, 5)
     assert [text for text in found.notes if text.endswith(note)] == list(found.notes) != []
 
 
@@ -161,14 +161,14 @@ def test_closing_ends_the_process(reading: Callable[..., Prompt]) -> None:
 def test_a_bos_that_is_no_id_is_an_error(tmp_path: Path, value: object) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"bos_token_id": value}))
     with pytest.raises(ConfigError, match=r"config\.json: bos_token_id is .*, expected a token id"):
-        Reader(Options(weights=tmp_path)).read(64)
+        PromptReader(Options(weights=tmp_path)).read("", 64)
 
 
 @pytest.mark.parametrize("value", [True, [1, True], [[1]], 1.5, -1])
 def test_an_eos_that_is_no_id_is_an_error(tmp_path: Path, value: object) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": value}))
     with pytest.raises(ConfigError, match=r"config\.json: eos_token_id is .*, expected a token id or a list"):
-        Reader(Options(token_ids=(1,), weights=tmp_path)).read(64)
+        PromptReader(Options(token_ids=(1,), weights=tmp_path)).read("", 64)
 
 
 def test_half_a_character_is_no_token(tmp_path: Path, reading: Callable[..., Prompt]) -> None:
@@ -182,7 +182,7 @@ def test_half_a_character_is_no_token(tmp_path: Path, reading: Callable[..., Pro
 def test_a_fifo_is_refused(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
     with pytest.raises(AtlasError, match="expected a regular file, found a FIFO"):
-        Reader(Options(weights=tmp_path, token_ids=(1,)))
+        PromptReader(Options(weights=tmp_path, token_ids=(1,)))
 
 
 def test_files_are_read_within_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def test_files_are_read_within_a_bound(tmp_path: Path, monkeypatch: pytest.Monke
     for name in ("tokenizer_config.json", "tokenizer.json"):
         (tmp_path / name).write_text("{" + " " * 100 + "}")
         with pytest.raises(AtlasError, match=f"{name}: larger than 100 bytes"):
-            Reader(Options(weights=tmp_path, token_ids=(1,)))
+            PromptReader(Options(weights=tmp_path, token_ids=(1,)))
         (tmp_path / name).unlink()
 
 
@@ -204,21 +204,21 @@ def piece(tmp_path: Path) -> Piece:
     from safetensors.torch import save_file
 
     save_file({"w": torch.arange(2**20, dtype=torch.float32).view(1024, 1024)}, tmp_path / "w.safetensors")
-    return stored(tmp_path / "w.safetensors")["w"][0]
+    return find_pieces(tmp_path / "w.safetensors")["w"][0]
 
 
 def as_tensor(piece: Piece) -> Any:
-    return torch.from_numpy(mapped.view(piece)).view(torch.float32)
+    return torch.from_numpy(memory_map.view(piece)).view(torch.float32)
 
 
 def test_a_mapped_piece_is_the_tensor(piece: Piece) -> None:
     total = interruptible(lambda check: float(as_tensor(piece).double().sum()))
     assert total == 2**20 * (2**20 - 1) / 2
-    mapped.require_all()
-    rows = Rows(piece, torch.device("cpu"), torch.float32)[torch.tensor([[3, 1023], [3, 0]])]
+    memory_map.require_unchanged()
+    rows = LazyRows(piece, torch.device("cpu"), torch.float32)[torch.tensor([[3, 1023], [3, 0]])]
     assert rows[..., 0].tolist() == [[3 * 1024.0, 1023 * 1024.0], [3 * 1024.0, 0.0]]
     with pytest.raises(IndexError):
-        Rows(piece, torch.device("cpu"), torch.float32)[torch.tensor([1024])]
+        LazyRows(piece, torch.device("cpu"), torch.float32)[torch.tensor([1024])]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="an open file can be cut short on POSIX only")
@@ -230,12 +230,12 @@ def test_pages_that_are_lost_while_torch_reads_them_are_an_error(piece: Piece) -
         kept.append(tensor)
         os.truncate(piece.file.path, 9000)
         tensor.sum()  # SIGBUS ends the process here, unless it is survived
-        mapped.require_all()
+        memory_map.require_unchanged()
 
-    with pytest.raises(CheckpointError, match="was cut short while the model ran") as error:
+    with pytest.raises(CheckpointError, match="was truncated while the model ran") as error:
         interruptible(work)
     assert error.value.code == "truncated"
-    mapped.require_all()  # the error keeps the lost pages; the next run does not fail of them
+    memory_map.require_unchanged()  # the error keeps the lost pages; the next run does not fail of them
 
 
 @pytest.mark.parametrize("change", ["grow", "replace", "write"])
@@ -251,13 +251,13 @@ def test_a_file_that_is_another_by_now_is_refused(piece: Piece, change: str) -> 
             os.replace(path.with_suffix(".other"), path)
         else:
             path.write_bytes(data + b"\0" if change == "grow" else data)
-            os.utime(path, ns=(0, piece.file.changed_ns + 10**9))
+            os.utime(path, ns=(0, piece.file.modified_ns + 10**9))
         tensor.sum()
-        mapped.require_all()
+        memory_map.require_unchanged()
 
-    with pytest.raises(CheckpointError, match=r"was written to or replaced|was cut short"):
+    with pytest.raises(CheckpointError, match=r"was modified or replaced|was truncated"):
         interruptible(work)
-    with pytest.raises(CheckpointError, match="was written to or replaced"):
+    with pytest.raises(CheckpointError, match="was modified or replaced"):
         piece.file.read(0, memoryview(bytearray(8)))
 
 
@@ -289,7 +289,7 @@ def test_what_no_machine_runs_is_refused(shrink: Callable[..., Any], library: Li
 
     graph = shrink("llama")
     limits.require_possible(graph, 2**20, 4)
-    with pytest.raises(RunError, match="more than this machine's memory") as error:
+    with pytest.raises(RunError, match="more than fit into this machine's memory") as error:
         limits.require_possible(graph, 2**10, 4)
     assert error.value.code == "out_of_memory"
     deep = [changed(part, count=10**9) if hasattr(part, "slots") else part for part in graph.parts]

@@ -18,12 +18,12 @@ torch = pytest.importorskip(
 from safetensors.torch import save_file
 
 from atlas.errors import AtlasError, CheckpointError
-from atlas.execution import held
-from atlas.execution.checkpoint import Checkpoint
-from atlas.execution.held import Held
-from atlas.execution.moment import Cache
+from atlas.execution import weights as weight_sources
+from atlas.execution.checkpoint_weights import CheckpointWeights
 from atlas.execution.random_weights import DRAWN, RandomWeights
-from atlas.execution.walk import Runner, Weights
+from atlas.execution.runner import Runner, Weights
+from atlas.execution.state import KVCache
+from atlas.execution.weights import ResidentWeights
 from atlas.graph.binding import bind
 from atlas.graph.graph import Block, Graph
 from atlas.resolution.resolve import from_path
@@ -70,7 +70,7 @@ class Watched:
 
 @pytest.mark.parametrize("fuse", [False, True])
 def test_one_blocks_weights_are_in_memory_at_a_time(graph: Graph, whole: Path, fuse: bool) -> None:
-    for weights in (Checkpoint(graph, whole, device=CPU), random(graph)):
+    for weights in (CheckpointWeights(graph, whole, device=CPU), random(graph)):
         watched = Watched(weights)
         Runner(graph, watched, dtype=torch.float32, device=CPU, fuse=fuse)(TOKENS)
         assert watched.loads == 3 + 2 * 3  # embedding, norm, output; attention and feed-forward of 3 layers
@@ -92,17 +92,20 @@ def test_every_symbol_is_let_go_after_its_last_use(graph: Graph, whole: Path) ->
 
 
 def test_streamed_equals_held(graph: Graph, whole: Path) -> None:
-    streamed, kept = Checkpoint(graph, whole, device=CPU), Held(Checkpoint(graph, whole, device=CPU))
+    streamed, kept = (
+        CheckpointWeights(graph, whole, device=CPU),
+        ResidentWeights(CheckpointWeights(graph, whole, device=CPU)),
+    )
     expected = passed(graph, streamed)
     for _ in range(2):
         assert torch.equal(passed(graph, kept), expected)
 
 
 def test_passes_over_a_cache_equal_one_pass(graph: Graph, whole: Path) -> None:
-    for weights in (Checkpoint(graph, whole, device=CPU), random(graph)):
+    for weights in (CheckpointWeights(graph, whole, device=CPU), random(graph)):
         for fuse in (False, True):
             runner = Runner(graph, weights, dtype=torch.float32, device=CPU, fuse=fuse)
-            cache = Cache(7)
+            cache = KVCache(7)
             parts = [runner(TOKENS[:, a:b], past=a, cache=cache) for a, b in [(0, 3), (3, 4), (4, 7)]]
             torch.testing.assert_close(torch.cat(parts, 1), runner(TOKENS), atol=1e-5, rtol=0)
 
@@ -112,9 +115,9 @@ def test_weights_are_held_where_a_device_has_room(graph: Graph, monkeypatch: pyt
     gpu = torch.device("cuda")
     for free, fits in [(numbers * 8, True), (numbers * 8 - 2, False)]:
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, 2 * free))
-        assert held.fit(graph, torch.float32, gpu) is fits
-        assert held.fit(graph, torch.bfloat16, gpu) is True
-    assert held.fit(graph, torch.float32, CPU) is False
+        assert weight_sources.fits_in_memory(graph, torch.float32, gpu) is fits
+        assert weight_sources.fits_in_memory(graph, torch.bfloat16, gpu) is True
+    assert weight_sources.fits_in_memory(graph, torch.float32, CPU) is False
 
 
 # ---- the forms of a checkpoint
@@ -201,7 +204,9 @@ def test_packed_and_turned_tensors(
     torch.testing.assert_close(logits_of(folder, TOKENS, using=library), expected, atol=1e-5, rtol=0)
 
 
-def test_tied_matrices(store: Store, library: Library, tensors: Tensors) -> None:
+@pytest.fixture
+def tied_model(tensors: Tensors) -> tuple[Params, Tensors]:
+    """A tied model of one layer in the Hub's names: its configuration, and its tensors."""
     config = {
         "model_type": "llama",
         "hidden_size": 60,
@@ -227,33 +232,68 @@ def test_tied_matrices(store: Store, library: Library, tensors: Tensors) -> None
     }  # fmt: skip
     norms = {"model.layers.0.input_layernorm": "layers.0.attention_norm", "model.norm": "norm"}
     norms["model.layers.0.post_attention_layernorm"] = "layers.0.ffn_norm"
-    held = layer | {f"{hub}.weight": tensors[f"{meta}.weight"] for hub, meta in norms.items()}
-    held["model.embed_tokens.weight"] = tensors["tok_embeddings.weight"]
-    folder = store(config, held)
+    stored = layer | {f"{hub}.weight": tensors[f"{meta}.weight"] for hub, meta in norms.items()}
+    stored["model.embed_tokens.weight"] = tensors["tok_embeddings.weight"]
+    return config, stored
+
+
+def test_tied_matrices(tied_model: tuple[Params, Tensors], store: Store, library: Library) -> None:
+    config, stored = tied_model
+    folder = store(config, stored)
     graph = bind(from_path(folder, library), library)
-    tied = Checkpoint(graph, folder, device=CPU)
+    tied = CheckpointWeights(graph, folder, device=CPU)
     assert tied.notes == ()
     expected = passed(graph, tied)
-    # A copy of the head is stored as well, as old files have it: the matrix stays the embedding's.
-    store(config, held | {"lm_head.weight": torch.zeros(68, 60)})
-    redundant = Checkpoint(graph, folder, device=CPU)
-    assert torch.equal(passed(graph, redundant), expected)
-    assert redundant.notes == ("the model has no use for the stored tensor lm_head.weight",)
+    # A copy of the head is stored as well, as old files have it.
+    embedding = stored["model.embed_tokens.weight"]
+    for copy in (embedding.clone(), embedding.double()):
+        store(config, stored | {"lm_head.weight": copy})
+        redundant = CheckpointWeights(graph, folder, device=CPU)
+        assert torch.equal(passed(graph, redundant), expected)
+        assert redundant.warnings == ()
+    # Under the head's name alone, as old versions of accelerate saved it.
+    store(config, {n: t for n, t in stored.items() if "embed" not in n} | {"lm_head.weight": embedding})
+    alone = CheckpointWeights(graph, folder, device=CPU)
+    assert torch.equal(passed(graph, alone), expected)
+    assert (alone.notes, alone.warnings) == ((), ())
+    store(config, {n: t for n, t in stored.items() if "embed" not in n})
+    with pytest.raises(CheckpointError, match=r"model\.embed_tokens\.weight is missing"):
+        CheckpointWeights(graph, folder, device=CPU)
+
+
+def test_another_head_stored_in_a_tied_model(
+    tied_model: tuple[Params, Tensors], store: Store, library: Library
+) -> None:
+    """transformers 5 uses the stored head, and says that the configuration is wrong."""
+    transformers = pytest.importorskip("transformers", reason="its logits are the other source")
+    config, stored = tied_model
+    head = torch.randn(68, 60)
+    folder = store(config, stored | {"lm_head.weight": head})
+    graph = bind(from_path(folder, library), library)
+    weights = CheckpointWeights(graph, folder, device=CPU)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    torch.testing.assert_close(passed(graph, weights), theirs(TOKENS).logits, atol=1e-4, rtol=0)
+    (warning,) = weights.warnings
+    assert (
+        "ties lm_head.weight to model.embed_tokens.weight, but both are stored, with different values"
+        in warning
+    )
+    assert "the stored lm_head.weight was used" in warning
 
 
 def test_dtypes_of_a_checkpoint(store: Store, params: Params, tensors: Tensors, graph: Graph) -> None:
     mixed = {name: t if "norm" in name else t.bfloat16() for name, t in tensors.items()}
     folder = store(params, mixed, name="consolidated.00")
-    own = Checkpoint(graph, folder, device=CPU)
+    own = CheckpointWeights(graph, folder, device=CPU)
     assert own.dtype == torch.bfloat16
-    assert own.notes == ("the weights are stored in BF16 and F32, and converted when read",)
+    assert own.notes == ("the weights are stored in BF16 and F32, and converted to BF16 when read",)
     assert {
         t.dtype for block in graph.blocks for t in own.load(block, 0 if block.layers else None).values()
     } == {torch.bfloat16}
-    assert Checkpoint(graph, folder, device=CPU, dtype=torch.float32).dtype == torch.float32
+    assert CheckpointWeights(graph, folder, device=CPU, dtype=torch.float32).dtype == torch.float32
     store(params, {name: t.to(torch.int8) for name, t in tensors.items()}, name="consolidated.00")
     with pytest.raises(CheckpointError, match="tensors in I8"):
-        Checkpoint(graph, folder, device=CPU)
+        CheckpointWeights(graph, folder, device=CPU)
 
 
 # ---- what is wrong with a checkpoint
@@ -269,7 +309,7 @@ FAULTS: dict[str, tuple[Callable[[Tensors], Mapping[str, Any]], str]] = {
     ),
     "names": (
         lambda t: {f"_orig_mod.{n}": v for n, v in t.items()},
-        r"holds none of the tensors of .* its first is '_orig_mod\.layers",
+        r"has none of the tensors of .* its first is '_orig_mod\.layers",
     ),
 }
 
@@ -281,7 +321,7 @@ def test_a_wrong_tensor_is_named(
     change, message = FAULTS[fault]
     store(params, change(tensors), name="consolidated.00")
     with pytest.raises(CheckpointError, match=message) as error:
-        Checkpoint(graph, whole, device=CPU)
+        CheckpointWeights(graph, whole, device=CPU)
     assert "atlas verify" in error.value.hint
 
 
@@ -289,17 +329,17 @@ def test_a_folder_without_weights_and_a_file_that_is_none(graph: Graph, whole: P
     file = whole / "consolidated.00.safetensors"
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(CheckpointError, match=r"consolidated\.00\.safetensors: truncated"):
-        Checkpoint(graph, whole, device=CPU)
+        CheckpointWeights(graph, whole, device=CPU)
     file.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
     with pytest.raises(CheckpointError, match="Git LFS pointer"):
-        Checkpoint(graph, whole, device=CPU)
+        CheckpointWeights(graph, whole, device=CPU)
     file.unlink()
     with pytest.raises(CheckpointError, match="no weights"):
-        Checkpoint(graph, whole, device=CPU)
+        CheckpointWeights(graph, whole, device=CPU)
 
 
 def test_a_file_that_vanishes_is_a_refusal(graph: Graph, whole: Path) -> None:
-    weights = Checkpoint(graph, whole, device=CPU)
+    weights = CheckpointWeights(graph, whole, device=CPU)
     (whole / "consolidated.00.safetensors").unlink()
     with pytest.raises(AtlasError, match="cannot be read"):
         passed(graph, weights)

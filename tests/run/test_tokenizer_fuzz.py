@@ -28,7 +28,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 from atlas.errors import AtlasError
 from atlas.execution import tokenizer_process
 from atlas.execution.options import Options
-from atlas.execution.prompt import Reader
+from atlas.execution.prompt import PromptReader
 
 EXAMPLES = int(os.environ.get("ATLAS_FUZZ_EXAMPLES", "25"))
 SEED = None if "ATLAS_FUZZ_EXAMPLES" in os.environ else 0
@@ -151,7 +151,7 @@ def answered(folder: Path, prompt: str) -> str:
     """`ids`, or the class of the error; nothing else may come of it."""
     begun = time.monotonic()
     try:
-        with closing(Reader(Options(prompt=prompt, weights=folder))) as reader:
+        with closing(PromptReader(Options(prompt=prompt, weights=folder))) as reader:
             found = reader.read(300)
             assert found.ids
             assert all(type(id) is int and 0 <= id < 300 for id in found.ids)

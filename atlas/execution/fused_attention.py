@@ -1,7 +1,7 @@
-"""Attention in one call, where a description says exactly that: contract · scale · mask · softmax · cast · contract.
+"""Attention in one call, where a description has exactly these steps: contract · scale · mask · softmax · cast · contract.
 
-torch's `scaled_dot_product_attention` never holds the scores of all positions at once and takes whichever kernel serves
-best. The description stays as it is; steps that do not match, to the letter and in their axes, run as they are written.
+torch's `scaled_dot_product_attention` never stores the scores of all positions at once, and selects the fastest kernel.
+Steps that differ in any operation, dtype or axis run one by one, as they are declared.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import pairwise
 import torch.nn.functional as F  # noqa: N812  torch's own documentation calls it F
 from torch import Tensor
 
-from atlas.execution.moment import Kernel, Moment
+from atlas.execution.state import ExecutionState, Kernel
 from atlas.graph.graph import Graph, Step
 
 NAME = "scaled_dot_product_attention"
@@ -21,8 +21,8 @@ _SEQUENCE = ("contract", "scale", "mask", "softmax", "cast", "contract")
 _DTYPES = ("A", "A", "A", "F32", "A", "A")
 
 
-def grouped(steps: Sequence[Step], graph: Graph, kept: Collection[str]) -> list[tuple[Step, ...]]:
-    """The steps in order: those that one call can do together, and every other alone.
+def fusion_groups(steps: Sequence[Step], graph: Graph, kept: Collection[str]) -> list[tuple[Step, ...]]:
+    """The steps in order: those that one call can compute together as one group, every other step alone.
 
     Args:
         kept: symbols that are read after these steps.
@@ -40,7 +40,7 @@ def grouped(steps: Sequence[Step], graph: Graph, kept: Collection[str]) -> list[
 
 
 def _is_attention(run: tuple[Step, ...], graph: Graph) -> bool:
-    """Whether these steps are what the one call computes: operations, dtypes, who reads whom, and axes."""
+    """Whether these steps compute what the one call does: the same operations, dtypes, operands and axes."""
     if tuple(s.op for s in run) != _SEQUENCE or tuple(s.dtype for s in run) != _DTYPES:
         return False
     scores, weights, mixed = run[0], run[3], run[5]
@@ -52,7 +52,7 @@ def _is_attention(run: tuple[Step, ...], graph: Graph) -> bool:
         return False
     batch, positions, heads, width = query
     _, keys, kv_heads, _ = key
-    # The heads that share a key lie together, as the call has it.
+    # Query heads that share a key head are consecutive, as the call expects.
     shared = heads == kv_heads or graph.products.get(heads[0], ())[:1] == kv_heads
     return (
         shared
@@ -66,20 +66,20 @@ def _is_attention(run: tuple[Step, ...], graph: Graph) -> bool:
     )
 
 
-def attention(run: tuple[Step, ...]) -> Kernel:
-    """The kernel of those six steps; its operands are the queries, the keys and the values."""
+def fused_attention(run: tuple[Step, ...]) -> Kernel:
+    """The kernel of those six steps. Its operands are the queries, the keys and the values."""
     scale = run[1].by
     assert isinstance(scale, int | float)
 
-    def attend(moment: Moment, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    def attend(state: ExecutionState, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         # From batch, positions, heads, width to batch, heads, positions, width; and back.
         q, k, v = (x.transpose(1, 2) for x in (query, keys, values))
         mixed = F.scaled_dot_product_attention(
             q,
             k,
             v,
-            attn_mask=~moment.hidden if moment.past and moment.positions > 1 else None,
-            is_causal=not moment.past and moment.positions > 1,
+            attn_mask=~state.causal_mask if state.past and state.positions > 1 else None,
+            is_causal=not state.past and state.positions > 1,
             scale=scale,
             enable_gqa=q.shape[1] != k.shape[1],
         )

@@ -1,4 +1,4 @@
-"""Which tensors a checkpoint holds, in which files, and the reading of bytes from the very files whose headers were read."""
+"""Which tensors a checkpoint holds and in which files, and reads that refuse a file that has changed since."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from atlas.errors import CheckpointError
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as it was when its header was read; a read of any other file is refused.
+    """A file as it was when its header was read. A read is refused if the file is another one by then.
 
     Attributes:
         inode: device and inode.
-        changed_ns: when it was last written to.
+        modified_ns: the time of its last modification.
         bytes: its size.
     """
 
     path: Path
     inode: tuple[int, int]
-    changed_ns: int
+    modified_ns: int
     bytes: int
 
     def read(self, begin: int, into: memoryview) -> None:
-        """Fill memory with the file's bytes from `begin` on.
+        """Fill a buffer with the file's bytes from `begin` on.
 
         Raises:
-            CheckpointError: the file cannot be read (`header`), is cut short by now (`truncated`), or is another file or
-                written to by now (`changed`).
+            CheckpointError: the file cannot be read (`header`), has been truncated (`truncated`), or has been modified or
+                replaced (`changed`).
         """
         with self.opened() as file:
             try:
@@ -41,20 +41,20 @@ class File:
                 while done < len(into):
                     count = file.readinto(into[done:])
                     if not count:
-                        raise self.cut_short()
+                        raise self.truncated()
                     done += count
             except OSError as error:
                 raise self._unreadable(error) from None
             self.require_same(file)
 
     def opened(self) -> io.FileIO:
-        """The file, open for reading, if it is what it was.
+        """The file, open for reading, if it has not changed.
 
         Raises:
-            CheckpointError: as `read`.
+            CheckpointError: see `read`.
         """
         try:
-            # Without waiting, as a FIFO in its place would have it.
+            # Opening a FIFO in its place must not block.
             handle = os.open(
                 self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
             )
@@ -69,26 +69,26 @@ class File:
         return file
 
     def require_same(self, file: io.FileIO) -> None:
-        """Refuse an open file that is not what it was.
+        """Refuse an open file that has changed.
 
         Raises:
-            CheckpointError: as `read`.
+            CheckpointError: see `read`.
         """
         found = os.fstat(file.fileno())
         if found.st_size < self.bytes:
-            raise self.cut_short()
+            raise self.truncated()
         now = ((found.st_dev, found.st_ino), found.st_mtime_ns, found.st_size)
-        if now != (self.inode, self.changed_ns, self.bytes):
-            raise self._changed("written to or replaced", "changed")
+        if now != (self.inode, self.modified_ns, self.bytes):
+            raise self._changed("modified or replaced", "changed")
 
-    def cut_short(self) -> CheckpointError:
-        """The error for a file that has become shorter."""
-        return self._changed("cut short", "truncated")
+    def truncated(self) -> CheckpointError:
+        """The error for a file that is shorter than before."""
+        return self._changed("truncated", "truncated")
 
     def _changed(self, how: str, code: str) -> CheckpointError:
         return CheckpointError(
             f"{self.path}: was {how} while the model ran",
-            hint="run it again when nothing writes to the file any more",
+            hint="run it again when no other program writes to the file",
             code=code,
         )
 
@@ -98,7 +98,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A tensor as one file holds it, its data from byte `begin` of the file on."""
+    """A tensor, or one device's share of it, in a file. Its data starts at byte `begin` of the file."""
 
     file: File
     begin: int
@@ -107,28 +107,28 @@ class Piece:
     dtype: str
 
     @property
-    def size(self) -> int:
+    def elements(self) -> int:
         return math.prod(self.shape)
 
 
-def stored(path: Path) -> dict[str, list[Piece]]:
-    """Name -> the tensor's pieces in the order of the files: one, unless several devices' files each hold a share.
+def find_pieces(path: Path) -> dict[str, list[Piece]]:
+    """Tensor name -> its pieces in the order of the files: one piece, or one per model-parallel file.
 
     Args:
         path: a checkpoint's folder, one of its files, or its index.
 
     Raises:
-        CheckpointError: with the code of the first thing that is wrong with the files.
+        CheckpointError: with the code of the first finding in the files.
     """
     folder, only = local.at(path)
-    held = inventory.take(folder, only)
-    for finding in held.findings:
+    found = inventory.take(folder, only)
+    for finding in found.findings:
         if finding.severity == "error":
             raise CheckpointError(
-                finding.message, hint="`atlas verify` lists all that is wrong", code=finding.code
+                finding.message, hint="`atlas verify` lists everything that is wrong", code=finding.code
             )
-    found: dict[str, list[Piece]] = {}
-    for name, header in held.headers.items():
+    pieces: dict[str, list[Piece]] = {}
+    for name, header in found.headers.items():
         place = folder.path / name
         try:
             status = os.stat(place)
@@ -139,5 +139,5 @@ def stored(path: Path) -> dict[str, list[Piece]]:
             piece = Piece(
                 file, header.data_start + tensor.begin, tensor.end - tensor.begin, tensor.shape, tensor.dtype
             )
-            found.setdefault(key, []).append(piece)
-    return found
+            pieces.setdefault(key, []).append(piece)
+    return pieces
