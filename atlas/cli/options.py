@@ -35,7 +35,9 @@ ModelName = Annotated[
         help="A catalogue id (llama3.1-8b), a Hub id, or a path to a config.json, a params.json or a folder with one.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print the table as CSV, with plain integers.")]
 Specs = Annotated[
     list[Path] | None,
     typer.Option(
@@ -44,6 +46,16 @@ Specs = Annotated[
         help="A folder of description files that adds to the atlas's own. Repeatable.",
     ),
 ]
+
+
+def require_one_format(*, json: bool, markdown: bool, csv: bool) -> None:
+    """Refuse two formats at once.
+
+    Raises:
+        UsageError: more than one of `--json`, `--markdown` and `--csv` is given.
+    """
+    if json + markdown + csv > 1:
+        raise UsageError("--json, --markdown and --csv exclude each other")
 
 
 def library_of(specs: list[Path] | None) -> Library:

@@ -12,12 +12,15 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from atlas.errors import AtlasError
-from atlas.report.escape import printable
+from atlas.report import layout
 from atlas.report.guard import Guard, Styled
 from atlas.report.plain import dumps
+from atlas.text import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+    from atlas.tables import Table
 
 WIDE = 100_000
 """Columns where output goes to a file or a pipe: nothing is cut there."""
@@ -118,6 +121,16 @@ def out(*things: RenderableType) -> None:
             sys.stdout.write(text.rstrip() + "\n")
 
 
+def print_table(content: Table, *, markdown: bool = False, csv: bool = False) -> None:
+    """A command's table on stdout: for the terminal, or in the format of `--markdown` or `--csv`."""
+    if markdown:
+        write(content.markdown())
+    elif csv:
+        write(content.csv())
+    else:
+        out(table(content.headers(), content.cells(), content.right()))
+
+
 @contextmanager
 def own_styles() -> Iterator[None]:
     """While a renderer writes to stdout text that has been escaped: its colours stay."""
@@ -200,24 +213,34 @@ def _aside(line: str) -> None:
         drop(sys.stderr)
 
 
+class _Fitted:
+    """A table that rich lays out as wide as the terminal allows; see `atlas.report.layout`."""
+
+    def __init__(self, headers: list[str], rows: list[list[str]], right: Sequence[int]) -> None:
+        self.headers, self.rows, self.right = headers, rows, right
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table as Grid
+        from rich.text import Text
+
+        widths = layout.widths(self.headers, self.rows, self.right, options.max_width)
+        if widths is None:
+            for line in layout.paragraphs(self.headers, self.rows, options.max_width):
+                yield Text(line, no_wrap=True, overflow="ignore")
+            return
+        grid = Grid(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for i, (header, width) in enumerate(zip(self.headers, widths, strict=True)):
+            grid.add_column(Text(header), justify="right" if i in self.right else "left", width=width)
+        for row in self.rows:
+            grid.add_row(*map(Text, row))
+        yield grid
+
+
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> RenderableType:
-    """A table without frames, which reads and greps well; the last row may be a total.
+    """A table without frames; the last row may be a total. In a narrow terminal no id or number is broken.
 
     Args:
-        right: the columns set flush right.
+        right: the columns aligned right: numbers.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for i, header in enumerate(headers):
-        made.add_column(
-            Text(printable(header)),
-            justify="right" if i in right else "left",
-            overflow="fold",
-            no_wrap=i in right,
-        )
-    for row in rows:
-        made.add_row(*(Text(printable(cell)) for cell in row))
-    return made
+    return _Fitted([printable(header) for header in headers], layout.cleaned(list(rows)), right)

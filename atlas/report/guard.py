@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-from atlas.report.escape import printable, styled
+from atlas.text import printable, styled
 
 _CURSOR_UP = re.compile(r"(?:\x1b\[A)+")
 """How tqdm, with which huggingface_hub draws its bars, moves between them."""

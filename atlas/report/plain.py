@@ -6,10 +6,13 @@ A result is a tree of small frozen dataclasses whose field names are the keys us
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from atlas.report.escape import json_escaped, printable, without_surrogates
+from atlas.tables.table import comma_separated, markdown
+from atlas.text import json_escaped, without_surrogates
+
+__all__ = ["comma_separated", "dumps", "gibibytes", "markdown", "plain"]
 
 
 def plain(value: Any) -> Any:
@@ -34,26 +37,6 @@ def dumps(value: Any, *, ascii_only: bool = False) -> str:
     import json
 
     return json_escaped(json.dumps(plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False))
-
-
-def markdown(headers: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """A GitHub table; `right` are the columns set flush right."""
-    lines = [headers, ["---:" if i in right else "---" for i in range(len(headers))], *rows]
-    return "\n".join(
-        "| " + " | ".join(printable(cell).replace("|", "\\|") for cell in row) + " |" for row in lines
-    )
-
-
-def comma_separated(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """CSV as spreadsheets read it."""
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for row in (headers, *rows):
-        writer.writerow([printable(str(cell)) for cell in row])
-    return text.getvalue().rstrip("\n")
 
 
 def gibibytes(count: int) -> str:

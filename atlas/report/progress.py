@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from atlas.report import console
-from atlas.report.escape import printable
+from atlas.text import printable
 
 Told = Callable[[str, int, int], None]
 """Of what is under way, how much is done, and of how much."""

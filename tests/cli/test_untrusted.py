@@ -16,8 +16,8 @@ import pytest
 
 import atlas.cli
 from atlas.report import console, plain
-from atlas.report.escape import json_escaped, printable, styled
 from atlas.report.guard import Guard
+from atlas.text import json_escaped, printable, styled
 from tests.cli.conftest import Ran, run
 from tests.mutations import HOSTILE
 from tests.verify.checkpoints import CONFIG, hub, save
