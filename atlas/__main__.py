@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    """Ctrl-C where nothing has begun, or nothing is left to do: end at once.
+    """The handler of Ctrl-C before and after the command: end at once.
 
-    An exception would not do: raised in the middle of an import it may be printed and dropped, or turned into another.
+    KeyboardInterrupt would not do: raised in the middle of an import it may be printed and dropped, or become another error.
     """
     import os
 
@@ -21,9 +21,9 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def main() -> NoReturn:
-    """The entry point: Ctrl-C ends it in silence from the first import on."""
+    """The entry point. Ctrl-C ends it silently from the first import on."""
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if ours:  # else whoever started this has Ctrl-C ignored or handles it
+    if ours:  # otherwise the parent process has set SIGINT to be ignored or handled
         signal.signal(signal.SIGINT, _leave)
     from atlas.cli import main as run
 

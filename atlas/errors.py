@@ -1,19 +1,19 @@
-"""Every way the atlas refuses, and the exit code each one means.
+"""The errors of the atlas, and the exit code of each.
 
     AtlasError              2   the input cannot be read, or the command is misused
     ├── UsageError          2   options that contradict each other, or a value out of range
     ├── UnknownModel        2   no such model; the nearest names are the hint
-    ├── NotDescribed        2   catalogued, or of a known family, but its layers are not described yet
+    ├── NotDescribed        2   in the catalogue, or of a known family, but not described yet
     ├── ConfigError         2   a config.json or params.json that cannot be understood
     ├── SpecError           2   a description file (specs/) that contradicts itself or another
-    ├── SourceError         2   a cited source that is at hand but does not hold what is cited
+    ├── SourceError         2   a cited source that was read but does not have the cited lines
     ├── CheckpointError     2   not a checkpoint, or bytes that are not a safetensors file
     ├── HubError            2   the Hub refused, or could not be reached
     ├── RunError            2   a step of a real forward pass failed
     └── MissingExtra        2   a command needs packages that are not installed
 
 An error is one sentence with an address: what, where, what was expected, what was found. What to try
-goes into `hint`. Nothing here is printed; `atlas.cli` does that, and maps the class to the exit code.
+goes into `hint`. `atlas.cli` prints it and exits with the class's exit code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 
 def shown(value: object) -> str:
-    """A value read from JSON, as a message shows it: as JSON writes it, and never long."""
+    """A value read from JSON as a message shows it: written as JSON, and clipped."""
     import json
 
     if isinstance(value, str):
@@ -40,17 +40,17 @@ def shown(value: object) -> str:
 
 
 def clipped(text: str, most: int = 2000) -> str:
-    """A message in which nothing that somebody handed over takes more room than it helps: long words, long texts."""
+    """A message with long words shortened, and shortened itself if it is long: input may be of any length."""
     text = re.sub(r"\S{401,}", lambda word: f"{word[0][:300]}…{word[0][-60:]}", text)
     return text if len(text) <= most else f"{text[: most - 300]}…{text[-300:]}"
 
 
 class AtlasError(Exception):
-    """A refusal that a user can act on.
+    """An error that a user can act on.
 
     Args:
         message: one sentence: what is wrong, where, what was expected and what was found.
-        hint: what to try, as a second sentence; empty where nothing helps.
+        hint: what to try, as a second sentence; empty if there is nothing to try.
     """
 
     code = "error"
@@ -134,7 +134,7 @@ class MissingExtra(AtlasError):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error as a document has it, with the attributes of an `AtlasError`."""
+    """An `AtlasError` as JSON."""
 
     code: str
     message: str
@@ -143,6 +143,6 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What every command's `--json` prints in place of its result where it fails."""
+    """What a command prints with `--json` if it fails."""
 
     error: Refusal

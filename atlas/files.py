@@ -1,4 +1,4 @@
-"""Files read within a bound, and files written whole or not at all."""
+"""Files read up to a size limit, and files written atomically."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pathlib import Path
 from atlas.errors import AtlasError, UsageError
 
 MOST_TEXT_BYTES = 64 * 2**20
-"""Of a text a user hands over: far beyond any, and soon reached by what never ends."""
+"""The size limit of a text file or pipe, such as a prompt: far more than any has, and soon reached by an endless one."""
 
 
 def read_regular(
     path: Path, *, most: int = MOST_TEXT_BYTES, what: str = "", error: type[AtlasError] = UsageError
 ) -> bytes:
-    """The bytes of a regular file that somebody else may have written.
+    """The bytes of a regular file from an untrusted source.
 
-    A FIFO, a device or a folder is refused before it is read: opening never blocks, and no more than `most` bytes are held.
+    A FIFO, a device or a folder is refused before it is read: opening never blocks, and at most `most` bytes are read.
 
     Args:
         most: bytes; a longer file is refused.
-        what: the option or the key that names the file, for messages.
+        what: the option or the key that names the file, for error messages.
         error: the class to raise.
 
     Raises:
-        AtlasError: of that class: not there, not a regular file, too long, a name the system does not take, a link in a circle.
+        AtlasError: of that class: the file does not exist, is not regular or too long, or its path is invalid.
     """
     where = f"{what} {path}".strip()
     try:
@@ -42,12 +42,12 @@ def read_regular(
     except ValueError:  # a null byte, or a surrogate that the file system cannot encode
         raise error(f"{where!r} is not a path") from None
     if len(data) > most:
-        raise error(f"{where}: larger than {most:,} bytes, the most that is read of such a file")
+        raise error(f"{where}: larger than {most:,} bytes, the limit for such a file")
     return data
 
 
 def _kind(mode: int) -> str:
-    """What a path that is no regular file is."""
+    """The kind of a path that is not a regular file."""
     kinds = {
         stat.S_ISDIR: "a folder",
         stat.S_ISFIFO: "a FIFO",
@@ -62,16 +62,18 @@ def read_text(path: Path, what: str) -> str:
     """A text file, or a pipe, as UTF-8.
 
     Args:
-        what: the option that names it, for messages.
+        what: the option that names it, for error messages.
 
     Raises:
-        UsageError: it cannot be read, is not UTF-8, or does not end.
+        UsageError: it cannot be read, is not UTF-8, or is too long.
     """
     try:
         with path.open("rb") as file:
             data = file.read(MOST_TEXT_BYTES + 1)
         if len(data) > MOST_TEXT_BYTES:
-            raise UsageError(f"{what} {path}: more than {MOST_TEXT_BYTES:,} bytes, which no such text is")
+            raise UsageError(
+                f"{what} {path}: larger than {MOST_TEXT_BYTES:,} bytes, the limit for such a text"
+            )
         return data.decode("utf-8")
     except OSError as error:
         raise UsageError(f"{what} {path}: cannot be read: {reason(error)}") from None
@@ -82,11 +84,11 @@ def read_text(path: Path, what: str) -> str:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file through a temporary one in the same folder, renamed at the end.
+    """Write a file atomically: to a temporary file in the same folder, which is then renamed.
 
-    A file that is already there keeps its permissions. A link is followed: the file it points to is replaced and the link
-    stays; a link that points to nothing is refused, because the file would appear in a place that nobody named. The file and its
-    folder are synchronised to disk, so that after a power cut there is the old file or the new one.
+    An existing file keeps its permissions. A symbolic link is followed: its target is replaced and the link stays. A broken
+    link is refused, because the file would appear in a place that the user did not name. The file and its folder are synced
+    to disk, so that a power cut leaves either the old file or the new one.
 
     Raises:
         UsageError: the folder cannot be written, or the text is not Unicode.
@@ -96,7 +98,7 @@ def write_whole(path: Path, text: str) -> None:
         data = text.encode("utf-8")
         target = path.resolve(strict=True) if path.is_symlink() else path
         mode = _mode(target)
-        # The name does not contain the file's: a name of 255 bytes has no room for more.
+        # The name is not derived from the file's, which may already have the 255 bytes that a file system allows.
         temporary = target.parent / f".atlas-{secrets.token_hex(8)}.tmp"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
         with os.fdopen(handle, "wb") as file:
@@ -113,7 +115,7 @@ def write_whole(path: Path, text: str) -> None:
         raise UsageError(f"{path}: cannot be written: {why}") from None
     except UnicodeEncodeError:
         raise UsageError(f"{path}: cannot be written: the text is not valid Unicode") from None
-    except (OSError, RuntimeError) as error:  # a RuntimeError is how pathlib reports links in a circle
+    except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError for a loop of symbolic links
         raise UsageError(f"{path}: cannot be written: {reason(error)}") from None
     except ValueError:
         raise UsageError(f"{str(path)!r} is not a path") from None
@@ -124,13 +126,13 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def reason(error: Exception) -> str:
-    """Why the system refused, in its own words; never the name of a Python class."""
-    said = error.strerror if isinstance(error, OSError) else None
-    return said or "links in a circle, or a name that the system does not accept"
+    """The reason of a failed system call, in the system's words."""
+    words = error.strerror if isinstance(error, OSError) else None
+    return words or "a loop of symbolic links, or a path that the system does not accept"
 
 
 def _mode(target: Path) -> int | None:
-    """The permissions of the file that is replaced; None where there is none yet."""
+    """The permissions of the file that is replaced; None if there is none yet."""
     try:
         return stat.S_IMODE(target.stat().st_mode) & 0o777
     except FileNotFoundError:
@@ -138,7 +140,7 @@ def _mode(target: Path) -> int | None:
 
 
 def _synchronise(folder: Path) -> None:
-    """Write the folder's entry to disk, on the systems where a folder can be opened."""
+    """Sync the folder to disk, on systems that can open a folder."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

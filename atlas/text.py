@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 
 class KeyTwice(ValueError):
-    """An object says a key twice; which of the values holds nobody knows."""
+    """A JSON object has the same key twice, so its value is ambiguous."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -16,10 +16,10 @@ class KeyTwice(ValueError):
 
 
 def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object from its pairs, for `json`'s object_pairs_hook.
+    """A dict from the pairs of a JSON object, for `object_pairs_hook`.
 
     Raises:
-        KeyTwice: a key stands twice.
+        KeyTwice: a key is there twice.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -32,11 +32,11 @@ def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class NotANumber(ValueError):
-    """NaN or Infinity, which JSON does not have and Python's reader accepts."""
+    """NaN or Infinity, which JSON does not allow and Python's parser accepts."""
 
 
 def no_constant(name: str) -> float:
-    """For `json`'s parse_constant.
+    """A hook for `parse_constant`.
 
     Raises:
         NotANumber: always.
@@ -45,7 +45,7 @@ def no_constant(name: str) -> float:
 
 
 def beyond_limits(error: Exception) -> str:
-    """What Python's reader could not do, although the text is JSON, from the ValueError or RecursionError that it raised."""
+    """The limit of Python's parser that valid JSON exceeded, from the ValueError or RecursionError that it raised."""
     return "nested too deeply" if isinstance(error, RecursionError) else "a number with thousands of digits"
 
 
@@ -56,17 +56,17 @@ _MOST_CHARACTERS = 300
 
 
 def public_url(url: str) -> str:
-    """Scheme, host, port and path of a URL; user, password, query and fragment are left out.
+    """Scheme, host, port and path of a URL, without user, password, query and fragment.
 
-    A query may hold a signature, and what stands before `@` a password. A URL that could be read in two ways, or that
-    is not one, is replaced whole: a part of it may be the password. The result is printable ASCII and never long.
+    A query may have a signature, and the part before `@` a password. A URL that is ambiguous or invalid is replaced
+    completely, since any part of it may be the password. The result is printable ASCII and short.
     """
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except (ValueError, TypeError, AttributeError):
         return UNPARSABLE
-    # A password may hold / ? or #, unquoted; then what looks like host and path is a part of it.
+    # A password may contain an unquoted / ? or #. Then what looks like host and path is a part of it.
     rest = f"{parts.path}{parts.query}{parts.fragment}"
     if not re.fullmatch(r"[a-z][a-z0-9+.-]{0,20}", parts.scheme) or not _HOST.fullmatch(host) or "@" in rest:
         return UNPARSABLE
@@ -79,20 +79,23 @@ def public_url(url: str) -> str:
 
 
 _SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
-"""Spaces that `str.isprintable` does not count as printable; they only take room."""
+"""Spaces that `str.isprintable` rejects although they are harmless."""
 
 _SPACE = re.compile(f"[{_SPACES}]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _STYLE = re.compile(r"(\x1b\[(?:[0-9;]*[mAK]|\?25[lh]))")
-"""What rich writes for itself: colours, cursor up, erase line, hide and show the cursor."""
+"""The escape sequences that rich writes: colours, cursor up, erase line, hide and show the cursor."""
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Text as it is but for what a terminal would act on.
+    """Text with every character escaped that would control a terminal.
+
+    These are control and format characters (zero width, bidirectional overrides), line and paragraph separators, surrogates
+    and unassigned code points. Letters of every script, combining marks, symbols and spaces stay.
 
     Args:
-        keep: characters that stay, such as the newlines of our own layout.
+        keep: characters that are not escaped, such as the newlines of our own layout.
     """
     if text.isprintable():
         return text
@@ -102,14 +105,14 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def escaped(char: str) -> str:
-    """A character as an escape. A byte of a path that is not UTF-8, which Python holds as a surrogate, is shown as the byte."""
+    """A character as an escape. A byte of a path that is not UTF-8, which Python represents as a surrogate, becomes `\\xNN`."""
     if "\udc80" <= char <= "\udcff":
         return f"\\x{ord(char) - 0xDC00:02x}"
     return char.encode("unicode_escape").decode("ascii")
 
 
 def styled(text: str) -> str:
-    """What rich made of text that was already printable: its styles stay, everything else is escaped."""
+    """Output of rich: its escape sequences stay, everything else that controls a terminal is escaped."""
     if text.isprintable():
         return text
     return "".join(
@@ -118,16 +121,16 @@ def styled(text: str) -> str:
 
 
 def without_surrogates(text: str) -> str:
-    """Text that UTF-8 can encode: a surrogate becomes its escape, spelled out."""
+    """Text that UTF-8 can encode: a surrogate is replaced by its escape."""
     if text.isascii() or _SURROGATE.search(text) is None:
         return text
     return _SURROGATE.sub(lambda found: escaped(found[0]), text)
 
 
 def json_escaped(text: str) -> str:
-    """A JSON document in which no character acts on a terminal; it says the same.
+    """The same JSON document without characters that control a terminal.
 
-    Such characters stand only inside its strings, where an escape means the character. The newlines are its layout.
+    Such characters are only inside strings, where JSON has escapes for them. The newlines are layout.
     """
     if text.replace("\n", "").isprintable():
         return text
@@ -139,5 +142,5 @@ def json_escaped(text: str) -> str:
 def _json_char(char: str) -> str:
     if char.isprintable() or _SPACE.match(char):
         return char
-    units = char.encode("utf-16-be")  # two units where the character is beyond the basic plane
+    units = char.encode("utf-16-be")  # two units for a character outside the basic multilingual plane
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

@@ -1,4 +1,4 @@
-"""What a command line says, before Typer reads it or where Typer could not."""
+"""The command line read by itself: before Typer parses it, and when Typer cannot."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 _GENERAL = {"--quiet", "-q", "--debug"}
 _JSON = {"--json"[:length] for length in range(3, 7)}
-"""`--json` and what begins it: an unknown `--js` is answered as JSON too, since that is what was meant."""
+"""`--json` and its prefixes: the error about an unknown `--js` is JSON too, since that is what was meant."""
 
 
 def valued_options(command: Any) -> frozenset[str]:
-    """The options of a command and of those below it that take a value, as they are spelled.
+    """The spellings of the options that take a value, of a command and its subcommands.
 
     Args:
-        command: what Typer makes of the command line; its class is not part of Typer's public names.
+        command: the command that Typer built; its class is not one of Typer's public names.
     """
     found = {
         spelling
@@ -28,7 +28,7 @@ def valued_options(command: Any) -> frozenset[str]:
 
 
 def options(arguments: Sequence[str], valued: Collection[str]) -> list[int]:
-    """Where the options stand; the word after one that takes a value is that value, whatever it looks like."""
+    """The positions of the options. The word after an option that takes a value is the value, whatever it looks like."""
     found = []
     i = 0
     while i < len(arguments) and arguments[i] != "--":
@@ -39,12 +39,12 @@ def options(arguments: Sequence[str], valued: Collection[str]) -> list[int]:
 
 
 def hoisted(arguments: Sequence[str], valued: Collection[str]) -> list[str]:
-    """`--quiet` and `--debug` may stand after the command too; Typer wants them before it."""
+    """The command line with `--quiet` and `--debug` first, where Typer expects them: users may put them after the command."""
     general = [i for i in options(arguments, valued) if arguments[i] in _GENERAL]
     return [arguments[i] for i in general] + [word for i, word in enumerate(arguments) if i not in general]
 
 
 def asks_for(name: str, arguments: Sequence[str], valued: Collection[str]) -> bool:
-    """Whether an option is given, also where it is given wrongly: with a value, or before the command."""
+    """Whether an option is given, even wrongly: with a value, or before the command."""
     names = _JSON if name == "--json" else {name}
     return any(arguments[i].partition("=")[0] in names for i in options(arguments, valued))

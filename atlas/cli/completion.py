@@ -1,4 +1,4 @@
-"""Shell completion: which shell is asked about, and under which name the program was started."""
+"""Shell completion: which shell it is for, and the name the program was started by."""
 
 from __future__ import annotations
 
@@ -8,27 +8,31 @@ from pathlib import PurePath
 
 from atlas.errors import UsageError
 
-ASKED_BY_SHELL = {"_ATLAS_COMPLETE", "_OPEN_MODEL_ATLAS_COMPLETE"}
-"""Set by the shell where it asks for completions: then every command is needed."""
+PROGRAMS = ("atlas", "open-model-atlas", "hf-atlas")
+"""The console scripts."""
+
+ASKED_BY_SHELL = {f"_{program.replace('-', '_').upper()}_COMPLETE" for program in PROGRAMS}
+"""Environment variables of a shell that asks for completions; then every command is loaded."""
 
 OPTIONS = {"--show-completion", "--install-completion"}
 
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 
 _TAKES_A_SHELL = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
-"""Where this is set, Typer's two options take a shell's name; otherwise they ask which shell started them."""
+"""If this is set, Typer's two options take a shell's name; otherwise they detect the shell that started them."""
 
 
 def program(started_as: str) -> str:
-    """The entry point's name, which completion is installed for; also where `python -m atlas` was typed."""
-    return "open-model-atlas" if PurePath(started_as).stem == "open-model-atlas" else "atlas"
+    """The console script that completion is installed for; `atlas` for `python -m atlas`."""
+    name = PurePath(started_as).stem
+    return name if name in PROGRAMS else PROGRAMS[0]
 
 
 def wanted(arguments: Sequence[str]) -> bool:
-    """Whether the command line asks for completion, with the shell named as in `--show-completion zsh`.
+    """Whether the command line has `--show-completion` or `--install-completion`, with or without a shell's name.
 
     Raises:
-        UsageError: no shell that is known is called that.
+        UsageError: the shell is not one that Typer supports.
     """
     for i, word in enumerate(arguments):
         option, given, shell = word.partition("=")
@@ -38,7 +42,7 @@ def wanted(arguments: Sequence[str]) -> bool:
                 return True
             if shell not in SHELLS:
                 raise UsageError(
-                    f"{option}: {shell!r} is no shell that is known", hint=f"use {', '.join(SHELLS)}"
+                    f"{option}: {shell!r} is not a supported shell", hint=f"use {', '.join(SHELLS)}"
                 )
             os.environ[_TAKES_A_SHELL] = "1"
             return True

@@ -1,4 +1,4 @@
-"""What several commands share: the arguments they take, and a MODEL made into a bound graph."""
+"""Arguments and options that several commands share, and the bound graph of a MODEL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def count(option: str) -> Callable[[object], int]:
-    """A parser for an option that counts; its least value is for the command to say."""
+    """A parser for an option that is a count. The command checks its minimum."""
 
     def parse(value: object) -> int:
         from atlas.units import whole_number
@@ -32,7 +32,7 @@ ModelName = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A catalogue id (llama3.1-8b), a Hub id, or a path to a config.json, a params.json or a folder with one.",
+        help="A catalogue id (llama3.1-8b), a Hub id, or the path of a config.json, a params.json or a folder that has one.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -43,7 +43,7 @@ Specs = Annotated[
     typer.Option(
         "--specs",
         metavar="DIR",
-        help="A folder of description files that adds to the atlas's own. Repeatable.",
+        help="Also read the description files in this folder. Repeatable.",
     ),
 ]
 
@@ -59,10 +59,10 @@ def require_one_format(*, json: bool, markdown: bool, csv: bool) -> None:
 
 
 def library_of(specs: list[Path] | None) -> Library:
-    """The atlas's descriptions, and those of further folders.
+    """The descriptions that come with the atlas, and those of further folders.
 
     Raises:
-        UsageError: a folder is not there, or holds nothing of the kind.
+        UsageError: a folder does not exist, or has no description files.
     """
     from atlas.spec.library import PARTS, Library
 
@@ -77,14 +77,14 @@ def library_of(specs: list[Path] | None) -> Library:
             raise UsageError(f"--specs {str(folder)!r} is not a path") from None
         if names.isdisjoint(PARTS):
             raise UsageError(
-                f"--specs {folder}: there are no description files in it",
-                hint=f"give the folder that holds {', '.join(PARTS[:-1])} or {PARTS[-1]}",
+                f"--specs {folder}: the folder has no description files",
+                hint=f"give the folder that has {', '.join(PARTS[:-1])} or {PARTS[-1]}",
             )
     return Library(*(specs or ()))
 
 
 def graph_of(name: str, library: Library) -> Graph:
-    """The bound graph of a MODEL; its configuration's warnings go to stderr."""
+    """The bound graph of a MODEL. Warnings about its configuration go to stderr."""
     from atlas.graph.binding import bind
     from atlas.resolution.resolve import resolve
 

@@ -9,7 +9,6 @@ import typer
 from atlas.errors import Failure, UsageError
 from atlas.report import console
 
-# command -> module and class of what its --json prints; `receipt`, of what `atlas verify --receipt` writes
 RESULTS = {
     "models": ("atlas.pages.catalogue", "Listing"),
     "params": ("atlas.analyse.counts", "Counts"),
@@ -25,6 +24,8 @@ RESULTS = {
     "specs import": ("atlas.resolution.catalogue_import.reader", "Catalogue"),
     "receipt": ("atlas.verification.receipt", "Receipt"),
 }
+"""The module and class of what each command prints with --json; `receipt` is the file that `atlas verify --receipt` writes."""
+
 SHORT = {"evidence": "evidence check", "specs": "specs check"}
 
 
@@ -35,7 +36,7 @@ def register(app: typer.Typer) -> None:
 def schema(
     command: Annotated[list[str], typer.Argument(metavar="COMMAND", help=f"One of {', '.join(RESULTS)}.")],
 ) -> None:
-    """Print the JSON schema that a command's --json output validates against, its failures included.
+    """Print the JSON schema of a command's --json output, including the error that it prints on failure.
 
     Example: atlas schema params
     """
@@ -47,7 +48,7 @@ def schema(
     name = SHORT.get(name, name)
     if name not in RESULTS:
         raise UsageError(
-            f"no command with a JSON output is called {name!r}", hint=f"there are {', '.join(RESULTS)}"
+            f"no command with a JSON output is called {name!r}", hint=f"use one of {', '.join(RESULTS)}"
         )
     module, attribute = RESULTS[name]
     result = getattr(import_module(module), attribute)

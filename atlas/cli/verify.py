@@ -13,7 +13,7 @@ from atlas.report import console
 
 if TYPE_CHECKING:
     from atlas.checkpoint.store import Store
-    from atlas.report.progress import Told
+    from atlas.report.progress import OnProgress
     from atlas.verification.result import Verification
 
 
@@ -115,7 +115,7 @@ def verify(
     codes = _codes(ignore or [])
     library = library_of(specs)
 
-    def checked(where: Path | str, told: Told | None = None) -> Verification:
+    def checked(where: Path | str, told: OnProgress | None = None) -> Verification:
         store, only = _store(where, revision, download=download, deep=deep)
         return verified(
             store,

@@ -1,1 +1,1 @@
-"""A result -> a table, or the same result as JSON. Rounding happens here and nowhere else; rich is imported only here."""
+"""Results as terminal text, JSON, Markdown and CSV. rich and rounding are only here; only `cli` imports this room."""

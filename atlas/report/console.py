@@ -1,4 +1,4 @@
-"""The one place that writes to the terminal: results to stdout, everything else to stderr."""
+"""The only module that writes to the terminal: results to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -23,34 +23,33 @@ if TYPE_CHECKING:
     from atlas.tables import Table
 
 WIDE = 100_000
-"""Columns where output goes to a file or a pipe: nothing is cut there."""
+"""Columns of a file or a pipe: tables there are as wide as they need to be."""
 
 NARROW = 40
-"""Columns below which no table is legible."""
+"""The fewest columns that a table is laid out for."""
 
 quiet = False
-"""Whether notes and warnings are left out (`--quiet`)."""
-
+"""Whether notes and warnings are suppressed (`--quiet`)."""
 
 answered = False
-"""Whether the JSON document that a command prints has been printed: there is never a second one."""
+"""Whether the command's JSON document has been printed. There is never a second one."""
 
 
 class ReaderGoneError(Exception):
-    """Nobody reads the output any more (`| head`): nothing is wrong, and nothing more can be written.
+    """The reader of a pipe has gone away (`| head`), which is no error.
 
-    Not an OSError, which Typer would take for a failure of the command.
+    It is not an OSError, which Typer would report as a failure of the command.
     """
 
 
 class OutputError(AtlasError):
-    """What is printed cannot be written: the disk is full, the file too large."""
+    """The output cannot be written: the disk is full, or the file too large."""
 
     code = "output"
 
 
 FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
-"""What the system says where there is no room for more output."""
+"""Error numbers of a system that has no room for more output."""
 
 
 def cannot_write(error: OSError) -> OutputError:
@@ -58,44 +57,44 @@ def cannot_write(error: OSError) -> OutputError:
 
 
 def open_streams() -> None:
-    """Make both streams fit to be written to, whatever the shell has done with them.
+    """Prepare both streams, whatever the shell has done with them.
 
-    A stream that was closed is given nowhere to go; one that cannot show × or a Greek letter shows a ? in its place. Without
-    a buffer (PYTHONUNBUFFERED) a stream drops in silence what the system did not take at once, so it is given one. Whatever
-    anybody writes to them from here on is escaped (`atlas.report.guard`).
+    A closed stream is replaced by the null device. A stream whose encoding lacks × or a Greek letter writes a ? instead.
+    An unbuffered stream (PYTHONUNBUFFERED) silently drops what the system does not take at once, so it gets a buffer.
+    Everything written to the streams from here on is escaped (`atlas.report.guard`).
     """
     _sane_sizes()
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  it lives as long as we do
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  it is open as long as the process lives
         elif isinstance(stream, io.TextIOWrapper) and isinstance(stream.buffer, io.RawIOBase):
             encoding, buffer = stream.encoding, io.BufferedWriter(stream.detach())
             setattr(sys, name, io.TextIOWrapper(buffer, encoding, "replace", line_buffering=True))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
         setattr(sys, name, Guard(getattr(sys, name)))
-    warnings.showwarning = _warned  # type: ignore[assignment]  # the other arguments are not looked at
+    warnings.showwarning = _warned  # type: ignore[assignment]  # the other arguments are ignored
 
 
 def _warned(message: Warning | str, *_: object) -> None:
-    """A warning of Python's or a library's, in one line, as our own are."""
+    """Print a warning of Python or a library as one line, like our own."""
     warn(" ".join(str(message).split()))
 
 
 def _sane_sizes() -> None:
-    """Take back what the environment says of the terminal's size where it is no size.
+    """Remove terminal sizes from the environment that are not sizes.
 
-    The libraries that print read the same variables, take ² for a number, and lay out as many columns as they are told.
+    The libraries that print read the same variables, accept ² as a number, and lay out any number of columns.
     """
     for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
-        said = os.environ.get(name)
-        if said is not None and not (said.isascii() and said.isdigit() and 0 < int(said[:20]) <= WIDE):
+        value = os.environ.get(name)
+        if value is not None and not (value.isascii() and value.isdigit() and 0 < int(value[:20]) <= WIDE):
             del os.environ[name]
 
 
 def drop(stream: IO[str]) -> None:
-    """Let nothing more reach a stream, not even what is still buffered."""
+    """Redirect a stream to the null device, so that not even its buffer is written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -111,12 +110,12 @@ def console(stream: IO[str]) -> Console:
 
 
 def out(*things: RenderableType) -> None:
-    """A result, to stdout."""
+    """Print parts of a result to stdout."""
     target = console(sys.stdout)
     with target.capture() as captured:
         for thing in things:
             target.print(thing, markup=False)
-    with _told(), own_styles():
+    with _write_errors(), own_styles():
         for text in captured.get().splitlines():
             sys.stdout.write(text.rstrip() + "\n")
 
@@ -133,7 +132,7 @@ def print_table(content: Table, *, markdown: bool = False, csv: bool = False) ->
 
 @contextmanager
 def own_styles() -> Iterator[None]:
-    """While a renderer writes to stdout text that has been escaped: its colours stay."""
+    """Let the colours of a renderer pass while it writes text that is already escaped to stdout."""
     if isinstance(sys.stdout, Guard):
         with sys.stdout.styles():
             yield
@@ -142,7 +141,7 @@ def own_styles() -> Iterator[None]:
 
 
 def line(text: str = "") -> None:
-    """One line of a result, to stdout: a newline within a name is shown, not printed.
+    """Print one line of a result to stdout. A newline inside a name is escaped.
 
     Raises:
         ReaderGoneError, OutputError: it cannot be written.
@@ -151,27 +150,27 @@ def line(text: str = "") -> None:
 
 
 def write(text: str) -> None:
-    """Lines of a result, to stdout. Newlines and tabs are taken to be our layout; all else that would act is escaped.
+    """Print lines of a result to stdout. Newlines and tabs are our layout; other control characters are escaped.
 
     Raises:
         ReaderGoneError, OutputError: it cannot be written.
     """
-    with _told():
+    with _write_errors():
         sys.stdout.write(printable(text, keep="\n\t") + "\n")
 
 
 def flush() -> None:
-    """Have written what has been printed.
+    """Write out what is still buffered.
 
     Raises:
-        ReaderGoneError, OutputError: it cannot be.
+        ReaderGoneError, OutputError: it cannot be written.
     """
-    with _told():
+    with _write_errors():
         sys.stdout.flush()
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _write_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
@@ -181,7 +180,7 @@ def _told() -> Iterator[None]:
 
 
 def json(value: Any) -> None:
-    """One JSON document on stdout, and nothing else there."""
+    """Print the JSON document of a command, the only thing it writes to stdout."""
     global answered
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     document = dumps(value, ascii_only=not encoding.startswith("utf"))
@@ -190,26 +189,27 @@ def json(value: Any) -> None:
 
 
 def warn(text: str) -> None:
-    """A warning or a note, to stderr."""
+    """Print a warning to stderr, unless --quiet."""
     if not quiet:
-        _aside(f"warning: {printable(text)}")
+        _to_stderr(f"warning: {printable(text)}")
 
 
 def note(text: str) -> None:
+    """Print a note to stderr, unless --quiet."""
     if not quiet:
-        _aside(f"note: {printable(text)}")
+        _to_stderr(f"note: {printable(text)}")
 
 
 def error(message: str, hint: str = "") -> None:
-    """An error in one line, to stderr."""
+    """Print an error as one line to stderr."""
     line = f"error: {message}" + (f"; {hint}" if hint else "")
-    _aside(" ".join(printable(line, keep="\n\t").split()))
+    _to_stderr(" ".join(printable(line, keep="\n\t").split()))
 
 
-def _aside(line: str) -> None:
+def _to_stderr(line: str) -> None:
     try:
         print(line, file=sys.stderr, flush=True)
-    except OSError:  # nobody hears; the exit code says it too
+    except OSError:  # the exit code reports the error too
         drop(sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""A stream on which nothing acts that was not ours: everything written to it is escaped, whoever writes."""
+"""Streams that escape everything written to them, so that no text from outside controls the terminal."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import IO, Any
 from atlas.text import printable, styled
 
 _CURSOR_UP = re.compile(r"(?:\x1b\[A)+")
-"""How tqdm, with which huggingface_hub draws its bars, moves between them."""
+"""How tqdm moves between progress bars; huggingface_hub uses it."""
 
 
 class Guard:
-    """Stands in for `sys.stdout` or `sys.stderr`, and is otherwise the stream itself.
+    """A wrapper of `sys.stdout` or `sys.stderr` that escapes what is written to it.
 
-    Libraries print too, and so do Python's own warnings, loggers and tracebacks; here their text is escaped as ours is.
-    Newlines and tabs stay. On a terminal a carriage return at the beginning of a write stays as well, since progress bars
-    of other libraries are drawn so.
+    It also escapes what libraries print, and Python's warnings, loggers and tracebacks. Newlines and tabs stay. On a
+    terminal a carriage return at the beginning of a write stays too, since libraries draw progress bars with it.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -43,7 +42,7 @@ class Guard:
 
     @contextmanager
     def styles(self) -> Iterator[None]:
-        """While our own renderer writes: its styles pass, and nothing else that acts."""
+        """Let the styles of our own renderer pass while it writes; everything else is still escaped."""
         before, self._ours = self._ours, True
         try:
             yield
@@ -55,7 +54,7 @@ class Guard:
 
 
 class Styled:
-    """The same stream for a renderer that writes at any time, from any thread: a progress bar."""
+    """The stream for a renderer that writes at any time, from any thread: a progress bar. Styles always pass."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream.stream if isinstance(stream, Guard) else stream

@@ -1,7 +1,4 @@
-"""Results as plain data: for JSON, and for the shell's other formats.
-
-A result is a tree of small frozen dataclasses whose field names are the keys users rely on (cli.md).
-"""
+"""Results as JSON, and bytes for people. A result is a tree of small frozen dataclasses whose field names are the JSON keys."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ __all__ = ["comma_separated", "dumps", "gibibytes", "markdown", "plain"]
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses become objects, tuples lists; everything else stays as it is, but that text is what UTF-8 can encode."""
+    """A result with dicts for dataclasses and lists for tuples. Text is made encodable as UTF-8; the rest is unchanged."""
     if isinstance(value, str):
         return without_surrogates(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -29,10 +26,10 @@ def plain(value: Any) -> Any:
 
 
 def dumps(value: Any, *, ascii_only: bool = False) -> str:
-    """One JSON document, with control and format characters as escapes, which mean the same.
+    """One JSON document. Control and format characters are written as JSON escapes.
 
     Raises:
-        ValueError: a float that JSON has no word for.
+        ValueError: NaN or an infinity, which JSON cannot represent.
     """
     import json
 
@@ -40,7 +37,7 @@ def dumps(value: Any, *, ascii_only: bool = False) -> str:
 
 
 def gibibytes(count: int) -> str:
-    """Bytes for reading: `1.00 GiB`, and smaller units where that would round to nothing."""
+    """Bytes for people: `1.00 GiB`, or a smaller unit."""
     for name, power in (("TiB", 4), ("GiB", 3), ("MiB", 2), ("KiB", 1)):
         if count >= 1024**power:
             hundredths = (200 * count + 1024**power) // (2 * 1024**power)

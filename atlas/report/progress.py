@@ -1,4 +1,4 @@
-"""Progress of long work, on stderr and only where that is a terminal."""
+"""Progress bars, on stderr and only if it is a terminal."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from contextlib import contextmanager
 from atlas.report import console
 from atlas.text import printable
 
-Told = Callable[[str, int, int], None]
-"""Of what is under way, how much is done, and of how much."""
+OnProgress = Callable[[str, int, int], None]
+"""A callback: what is in progress, the amount done, and the total."""
 
 
 def bars_are_seen() -> bool:
-    """Whether a bar on stderr would be seen, and is wanted: NO_COLOR asks for neither colours nor animation."""
+    """Whether to draw bars: stderr is a terminal, and neither --quiet nor NO_COLOR is set."""
     return sys.stderr.isatty() and not console.quiet and not os.environ.get("NO_COLOR")
 
 
 @contextmanager
-def progress(unit: str = "steps") -> Iterator[Told | None]:
-    """A callback that moves a bar; None where nobody would see one.
+def progress(unit: str = "steps") -> Iterator[OnProgress | None]:
+    """A callback that draws a bar; None if bars are not drawn.
 
     Args:
-        unit: `steps`, or `bytes` for what has a rate worth showing.
+        unit: `steps`, or `bytes`, which are shown with their rate.
     """
     if not bars_are_seen():
         yield None
@@ -43,9 +43,9 @@ def progress(unit: str = "steps") -> Iterator[Told | None]:
     with bar.Progress(*columns, console=console.console(sys.stderr), transient=True) as bars:
         tasks = {}
 
-        def told(what: str, done: int, of: int) -> None:
+        def on_progress(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(printable(what), total=of)
-            bars.update(tasks[what], completed=done, total=of)
+                tasks[what] = bars.add_task(printable(what), total=total)
+            bars.update(tasks[what], completed=done, total=total)
 
-        yield told
+        yield on_progress
