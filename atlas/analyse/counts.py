@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from atlas import dtypes, spec
 from atlas.analyse import parameters
@@ -14,6 +15,7 @@ from atlas.graph.binding import bind
 from atlas.graph.graph import Graph, Weight
 from atlas.resolution.model import Scalar
 from atlas.spec.library import Library
+from atlas.tables import Tabular
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class Conflict:
     cites: tuple[Evidence, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+@dataclass(frozen=True, slots=True, repr=False)
+class Counts(Tabular):
     """What `atlas params` says.
 
     Attributes:
@@ -80,6 +82,8 @@ class Counts:
         weight_bytes: the bytes those take in `dtype`; None for weights stored quantised.
         devices: with N devices, the parameters on each: matrices split evenly, vectors on every one.
     """
+
+    rows_fields: ClassVar[tuple[str, ...]] = ("tensors", "layers", "components")
 
     model: str
     name: str

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from atlas.analyse import parameters
 from atlas.graph import tensors
 from atlas.graph.graph import Graph
+from atlas.tables import Tabular
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,10 @@ class TensorDiff:
     shape: tuple[ShapeDiff, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+@dataclass(frozen=True, slots=True, repr=False)
+class Diff(Tabular):
+    rows_fields: ClassVar[tuple[str, ...]] = ("dims", "components")
+
     a: str
     b: str
     dims: tuple[Dim, ...]

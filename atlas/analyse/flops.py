@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from atlas import dtypes
 from atlas.analyse.trace import Pass, step_flops
 from atlas.grammar import shapes
 from atlas.graph.graph import Graph, Operand, Step
 from atlas.resolution.model import require_described
+from atlas.tables import Tabular
 
 CONVENTION = (
     "2 FLOPs for each multiply-add of a matrix product; the causal half is not discounted; look-ups and elementwise work "
@@ -34,8 +36,10 @@ class ComponentFlops:
     bound: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Flops:
+@dataclass(frozen=True, slots=True, repr=False)
+class Flops(Tabular):
+    rows_fields: ClassVar[tuple[str, ...]] = ("components",)
+
     model: str
     batch: int
     positions: int

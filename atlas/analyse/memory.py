@@ -12,6 +12,7 @@ from atlas.grammar import shapes
 from atlas.graph import tensors
 from atlas.graph.graph import Graph, Step
 from atlas.resolution.model import require_described
+from atlas.tables import Tabular
 from atlas.units import MOST_COUNT
 
 FIT = ("F64", "F32", "BF16", "F16", "F8_E5M2", "F8_E4M3", "I8", "U8", "F4")
@@ -32,8 +33,8 @@ class Fit:
     limited_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+@dataclass(frozen=True, slots=True, repr=False)
+class Memory(Tabular):
     """What `atlas memory` says, all in bytes.
 
     Attributes:

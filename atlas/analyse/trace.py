@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from atlas.errors import UsageError, shown
 from atlas.grammar import shapes
@@ -11,6 +12,7 @@ from atlas.grammar.formula import Formula
 from atlas.grammar.formula import total as sum_of
 from atlas.graph.graph import Graph, Step
 from atlas.resolution.model import require_described
+from atlas.tables import Tabular
 from atlas.units import MOST_COUNT
 
 Size = int | str
@@ -53,8 +55,10 @@ class Activation:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+@dataclass(frozen=True, slots=True, repr=False)
+class Trace(Tabular):
+    rows_fields: ClassVar[tuple[str, ...]] = ("steps",)
+
     model: str
     steps: tuple[TracedStep, ...]
     logits: Activation

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atlas.cli.options import Json, Specs, library_of
-from atlas.errors import RunError, UsageError, shown
+from atlas.errors import UsageError, shown
 from atlas.report import console
 
 if TYPE_CHECKING:
-    from atlas.resolution.model import Model
-    from atlas.spec.library import Library
+    pass
 
 DEFAULT = "llama3.1-8b"
 
@@ -81,23 +78,24 @@ def run(
 
     Example: atlas run --prompt "The capital of France is"
     """
+    from atlas.api.run import load_session, model_and_weights, tokenizer_file
     from atlas.execution import require_extra
     from atlas.execution.options import Options
     from atlas.graph.binding import bind
     from atlas.report import run as report
-    from atlas.report.progress import progress
+    from atlas.report.progress import bars_are_seen, progress
 
     require_extra()
     text = _prompt(prompt, prompt_file, token_ids)
     library = library_of(specs)
-    described, checkpoint = _model_and_weights(model, repo, weights, library)
+    described, checkpoint = model_and_weights(model, repo, weights, library, progress=bars_are_seen())
     for warning in described.warnings:
         console.warn(warning)
     options = Options(
         prompt=text,
         token_ids=_ids(token_ids),
         weights=checkpoint,
-        tokenizer=_tokenizer(tokenizer, model, checkpoint),
+        tokenizer=tokenizer_file(tokenizer, model, checkpoint),
         device=device,
         dtype=dtype,
         max_new_tokens=max_new_tokens,
@@ -109,7 +107,7 @@ def run(
         trace=trace,
     )
     options.check()  # before torch is imported, which takes seconds
-    session = _session()
+    session = load_session()
     with progress() as told:
         result = session.run(bind(described, library), options, told)
     for note in result.notes:
@@ -132,43 +130,6 @@ def _prompt(text: str | None, file: Path | None, ids: str | None) -> str:
     return text or ""
 
 
-def _session() -> ModuleType:
-    """`atlas.execution.session`, and with it torch."""
-    try:
-        from atlas.execution import session
-    except (ImportError, OSError, MemoryError) as error:
-        # Of all the libraries torch loads, one may be broken, or not fit into the memory this process may take.
-        said = " ".join(str(error).split())[:200] or "out of memory"
-        memory = isinstance(error, MemoryError) or "failed to map" in said or "llocate memory" in said
-        raise RunError(
-            f"torch cannot be loaded: {said}",
-            hint="allow the process more memory" if memory else "install torch again",
-            code="out_of_memory" if memory else "run",
-        ) from error
-    return session
-
-
-def _tokenizer(given: Path | None, model: str | None, checkpoint: Path | None) -> Path | None:
-    """The tokenizer.json asked for; else MODEL's own, where the weights lie elsewhere and have none beside them."""
-    if given is not None:
-        file = given / "tokenizer.json" if os.path.isdir(given) else given
-        if not os.path.exists(file):
-            raise UsageError(f"--tokenizer {shown(str(given))}: no such file", hint="give a tokenizer.json")
-        return file
-    beside = [
-        folder / "tokenizer.json"
-        for folder in (_folder(checkpoint), _folder(Path(model) if model else None))
-        if folder
-    ]
-    return next((file for file in beside if os.path.exists(file)), None)
-
-
-def _folder(path: Path | None) -> Path | None:
-    if path is None or not os.path.exists(path):
-        return None
-    return path if os.path.isdir(path) else path.parent
-
-
 def _ids(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
@@ -179,52 +140,3 @@ def _ids(text: str | None) -> tuple[int, ...] | None:
             f"--token-ids {shown(text)}: {shown(wrong)} is no token id; expected integers with commas between, such as 1,2,3"
         )
     return tuple(map(int, words))
-
-
-def _model_and_weights(
-    name: str | None, repo: str | None, weights: str | None, library: Library
-) -> tuple[Model, Path | None]:
-    """The model, and its checkpoint; None for random weights. Nothing is downloaded that was not asked for with --repo."""
-    from atlas.resolution.resolve import from_path, resolve
-
-    if weights is not None and repo is not None:
-        raise UsageError("--weights and --repo exclude each other")
-    if repo is not None:
-        folder = _fetched(repo)
-        return (resolve(name, library) if name else from_path(folder, library)), folder
-    if weights is not None and weights != "random":
-        path = Path(os.path.expanduser(weights))
-        if not os.path.exists(path):
-            raise UsageError(
-                f"--weights {shown(weights)}: no such file or folder",
-                hint="give a checkpoint, or the word random",
-            )
-        if name is None:
-            return from_path(path if os.path.isdir(path) else path.parent, library), path
-        return resolve(name, library), path
-    model = resolve(DEFAULT if name is None else name, library)
-    if weights == "random":
-        return model, None
-    return model, _own_folder(name) or (_in_cache(model.hub_id) if model.hub_id else None)
-
-
-def _own_folder(name: str | None) -> Path | None:
-    """The folder a MODEL that is a path stands in, if it holds weights."""
-    path = Path(name or "")
-    folder = path if os.path.isdir(path) else path.parent
-    return folder if name and os.path.exists(path) and any(folder.glob("*.safetensors")) else None
-
-
-def _in_cache(repo: str) -> Path | None:
-    """The repository's complete snapshot in the local Hub cache."""
-    from atlas.checkpoint.snapshot import cached
-
-    snapshot = cached(repo)
-    return snapshot.path if snapshot is not None and not snapshot.lacking() else None
-
-
-def _fetched(repo: str) -> Path:
-    from atlas.checkpoint.download import download
-    from atlas.report.progress import bars_are_seen
-
-    return _in_cache(repo) or download(repo, progress=bars_are_seen())

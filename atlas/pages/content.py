@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from atlas.analyse.trace import Size
 from atlas.evidence.bibliography import Evidence
 from atlas.evidence.check import Line
+from atlas.tables import Tabular
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class Facts:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+@dataclass(frozen=True, slots=True, repr=False)
+class Page(Tabular):
     """What `atlas explain` says.
 
     Attributes:
@@ -71,6 +73,8 @@ class Page:
         parameters: of all its instances.
         rests_on: what the figures rest on.
     """
+
+    rows_fields: ClassVar[tuple[str, ...]] = ("accounting",)
 
     model: str
     node: str | None
