@@ -111,12 +111,17 @@ def escaped(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
-def styled(text: str) -> str:
-    """Output of rich: its escape sequences stay, everything else that controls a terminal is escaped."""
+def styled(text: str, *, keep: bool = True) -> str:
+    """Output of rich: its escape sequences stay, everything else that controls a terminal is escaped.
+
+    Args:
+        keep: whether the sequences stay; False for a stream that shows no styles.
+    """
     if text.isprintable():
         return text
     return "".join(
-        part if i % 2 else printable(part, keep="\n\r\t") for i, part in enumerate(_STYLE.split(text))
+        (part if keep else "") if i % 2 else printable(part, keep="\n\r\t")
+        for i, part in enumerate(_STYLE.split(text))
     )
 
 

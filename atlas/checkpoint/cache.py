@@ -24,10 +24,22 @@ _AGAIN = "remove it, and it is fetched anew, or set HF_HOME to another folder"
 
 
 def root(repo: str) -> Path:
-    """The folder of a repository, whose name has been checked."""
+    """The folder of a repository, whose name has been checked.
+
+    Raises:
+        HubError: the setting begins with the home folder of a user who does not exist.
+    """
     from huggingface_hub import constants
 
-    return Path(constants.HF_HUB_CACHE).expanduser() / f"models--{repo.replace('/', '--')}"
+    try:
+        cache = Path(constants.HF_HUB_CACHE).expanduser()
+    except RuntimeError:
+        raise HubError(
+            f"the Hub cache is set to {shown(constants.HF_HUB_CACHE)}: there is no home folder of that user",
+            hint="check HF_HUB_CACHE and HF_HOME",
+            code="settings",
+        ) from None
+    return cache / f"models--{repo.replace('/', '--')}"
 
 
 def snapshot(repo: str, revision: str | None) -> Path | None:

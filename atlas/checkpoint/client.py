@@ -20,6 +20,8 @@ from atlas.text import public_url
 
 # A date may stand in its place, or anything.
 _SECONDS = re.compile(r"[0-9]{1,9}")
+# A longer timeout than this, eleven days, is none that a socket takes on every system.
+_LONGEST_TIMEOUT = 10**6
 
 
 def ready() -> None:
@@ -29,28 +31,53 @@ def ready() -> None:
         HubError: a setting in the environment cannot be read.
     """
     address = os.environ.get("HF_ENDPOINT")
-    problem = _problem(address) if address is not None else ""
-    if address is not None and problem:
-        # What stands before an @ may be a password.
-        found = shown(address.rpartition("@")[2])
-        raise HubError(
-            f"HF_ENDPOINT is {found}: {problem}; expected an address such as https://huggingface.co",
-            hint="correct it or unset it",
-            code="settings",
-        )
+    if address is not None and (problem := _problem(address)):
+        raise _no_endpoint(address, problem)
     try:
-        import huggingface_hub.constants  # noqa: F401
+        from huggingface_hub import constants
     except ValueError as error:
         raise HubError(
             f"a setting of huggingface_hub in the environment cannot be read: {error}",
             hint="look among the variables whose names begin with HF_",
             code="settings",
         ) from None
+    if address is not None and not _usable(address):
+        raise _no_endpoint(address, "its host is no name that can be looked up")
+    if not 0 < constants.HF_HUB_DOWNLOAD_TIMEOUT <= _LONGEST_TIMEOUT:
+        raise HubError(
+            f"HF_HUB_DOWNLOAD_TIMEOUT is {shown(constants.HF_HUB_DOWNLOAD_TIMEOUT)}; expected seconds, 1 to "
+            f"{_LONGEST_TIMEOUT:,}",
+            hint="correct it or unset it",
+            code="settings",
+        )
     _silence()
+
+
+def _no_endpoint(address: str, problem: str) -> HubError:
+    # What stands before an @ may be a password.
+    found = shown(address.rpartition("@")[2])
+    return HubError(
+        f"HF_ENDPOINT is {found}: {problem}; expected an address such as https://huggingface.co",
+        hint="correct it or unset it",
+        code="settings",
+    )
+
+
+def _usable(address: str) -> bool:
+    """Whether the HTTP library and the resolver take the host of an address that can be read."""
+    try:
+        http().URL(address)
+        (urlsplit(address).hostname or "").encode("idna")
+    except (http().InvalidURL, UnicodeError):
+        return False
+    return True
 
 
 def _silence() -> None:
     """Take huggingface_hub's log from the terminal: it prints text of servers, and addresses with their signatures."""
+    # Imported first, because this module adds the handler that prints as it is loaded.
+    import huggingface_hub.utils.logging  # noqa: F401
+
     log = logging.getLogger("huggingface_hub")
     if not (len(log.handlers) == 1 and isinstance(log.handlers[0], logging.NullHandler)):
         log.handlers[:] = [logging.NullHandler()]

@@ -26,7 +26,7 @@ from atlas.checkpoint import cache, contents, index
 from atlas.checkpoint.client import http, offline, ready
 from atlas.checkpoint.patience import patiently
 from atlas.checkpoint.refusals import Refusals
-from atlas.checkpoint.remote import Repository
+from atlas.checkpoint.remote import Repository, require_few
 from atlas.checkpoint.snapshot import complete
 from atlas.checkpoint.workers import submit
 from atlas.errors import CheckpointError, HubError
@@ -184,7 +184,9 @@ def _weights(repository: Repository) -> list[str]:
     listed = contents.index_of(names)
     if listed is not None:
         try:
-            return list(index.parse(repository.text(listed), listed, listed).files())
+            files = index.parse(repository.text(listed), listed, listed).files()
+            require_few(repository.location, files, "named by its index")
+            return list(files)
         except CheckpointError:
             pass  # it is fetched, and it is for the verifier to say what is wrong with it
     return list(contents.series(contents.weights(names)).files)

@@ -161,8 +161,10 @@ def _size_stated(response: Any, begin: int, end: int, where: str) -> int:
         stated = response.headers.get("content-range", "")
         span = _CONTENT_RANGE.fullmatch(stated)
         if span is None or (int(span[1]), int(span[2])) != (begin, end - 1):
+            # Other text of a header is not repeated: a careless server may repeat the token that it was sent.
+            found = repr(stated) if span else "no range that can be read" if stated else "no stated range"
             raise HubError(
-                f"{where}: bytes {begin}-{end - 1} were asked for, the reply is of {stated[:80] or 'no stated range'!r}",
+                f"{where}: bytes {begin}-{end - 1} were asked for, the reply is of {found}",
                 hint="a proxy or a mirror in between may be at fault: check HF_ENDPOINT",
                 code="transfer",
             )

@@ -28,10 +28,26 @@ from atlas.errors import CheckpointError, HubError
 _FIRST_BYTES = 40_000
 _LEAST_FIRST_BYTES = 4_096
 _MOST_FIRST_BYTES = 2**20
-_MOST_WEIGHT_FILES = 10_000
+MOST_WEIGHT_FILES = 10_000
 """Each takes a request; the most of a published model are a few hundred."""
 
 _PUBLISHED = "the file is like that on the Hub, where its publisher has to mend it"
+
+
+def require_few(repo: str, files: Collection[str], how: str) -> None:
+    """Before anything is asked for of each.
+
+    Args:
+        how: the repository comes to have these weight files: `listed`, or `named by its index`.
+
+    Raises:
+        HubError: they are too many.
+    """
+    if len(files) > MOST_WEIGHT_FILES:
+        raise HubError(
+            f"{repo}: {len(files):,} weight files are {how}; at most {MOST_WEIGHT_FILES:,} are read over the network",
+            code="listing",
+        )
 
 
 def open_repository(repo: str, revision: str | None = None) -> Snapshot | Repository:
@@ -60,11 +76,7 @@ class Repository:
         self.revision, self._everything, self._hashes = found.commit, found.sizes, found.hashes
         self._sizes = {name: size for name, size in found.sizes.items() if "/" not in name}
         weights = contents.weights(self._sizes)
-        if len(weights) > _MOST_WEIGHT_FILES:
-            raise HubError(
-                f"{repo}: {len(weights):,} weight files are listed; at most {_MOST_WEIGHT_FILES:,} are read over the network",
-                code="listing",
-            )
+        require_few(repo, weights, "listed")
         self._reader = Reader(repo, self.revision, self._wire)
         self._model = contents.series(weights).files
         self._first_bytes = _first_bytes(self._sizes, self._model)
@@ -114,6 +126,8 @@ class Repository:
             raise
 
     def examine(self, names: Iterable[str]) -> Iterator[tuple[str, Examined]]:
+        names = list(names)
+        require_few(self.location, names, "named by its index")
         asked = {
             self._headers.pop(name) if name in self._headers else self._asked(name): name for name in names
         }

@@ -36,14 +36,21 @@ _watching = False
 
 @contextmanager
 def answered_in_time() -> Iterator[Deadline]:
-    """Within this block a request is sent and the head of its answer read."""
+    """Within this block a request is sent and the head of its answer read.
+
+    Raises:
+        MemoryError: the system allows no thread that watches.
+    """
     global _watching
     deadline = Deadline(HEAD_WITHIN)
     with _lock:
-        _pending.add(deadline)
         if not _watching:
-            threading.Thread(target=_watch, name="atlas-hub-watch", daemon=True).start()
+            try:
+                threading.Thread(target=_watch, name="atlas-hub-watch", daemon=True).start()
+            except RuntimeError:
+                raise MemoryError("no thread can be started") from None
             _watching = True
+        _pending.add(deadline)
     try:
         yield deadline
     finally:

@@ -26,13 +26,24 @@ _starting = threading.Lock()
 
 
 def submit(job: Callable[[], T]) -> Future[T]:
-    """Do it in one of the threads, after what was submitted before."""
+    """Do it in one of the threads, after what was submitted before.
+
+    Raises:
+        MemoryError: the system allows not one thread.
+    """
     future: Future[T] = Future()
     _jobs.put((future, job))
     with _starting:
         if len(_threads) < MOST_WORKERS:
-            _threads.append(threading.Thread(target=_work, name="atlas-hub", daemon=True))
-            _threads[-1].start()
+            thread = threading.Thread(target=_work, name="atlas-hub", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # of threads or of memory; with those that there are it takes longer
+                if not _threads:
+                    future.cancel()
+                    raise MemoryError("no thread can be started") from None
+            else:
+                _threads.append(thread)
     return future
 
 

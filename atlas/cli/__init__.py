@@ -100,8 +100,8 @@ def _run(words: list[str]) -> int:
             raise console.ReaderGoneError from None
         return 2 if ended.code else 0
     except Exception as failure:
-        if isinstance(failure, OSError) and failure.errno in console.FULL:  # while Typer prints --help
-            raise console.cannot_write(failure) from None
+        if isinstance(failure, OSError) and not failure.filename and failure.errno in console.UNWRITABLE:
+            raise console.cannot_write(failure) from None  # while Typer prints --help
         if debug:
             import traceback
 

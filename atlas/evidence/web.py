@@ -40,7 +40,10 @@ def fetch(url: str, *, most: int, seconds: float) -> bytes | Unread:
     found: list[bytes | Unread] = []
     # A thread, because no timeout of a socket bounds the whole: a host may send a byte now and then, for ever.
     thread = threading.Thread(target=lambda: found.append(_fetch(url, most)), daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        return Unread("no thread can be started")
     thread.join(max(0.0, seconds))
     return found[0] if found else Unread(f"it has not answered in full within {seconds:.0f} seconds")
 

@@ -145,7 +145,8 @@ def surviving() -> Iterator[Callable[[], None]]:
         _active = False
         _views.clear()  # what a traceback keeps of a failed run is no concern of the next one
         if guarded:
-            signal.signal(signal.SIGBUS, before)
+            # None is a handler from C, such as faulthandler's, which Python cannot set again.
+            signal.signal(signal.SIGBUS, signal.SIG_DFL if before is None else before)
 
 
 def _map_zeros(address: int, length: int) -> None:

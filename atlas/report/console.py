@@ -48,8 +48,8 @@ class OutputError(AtlasError):
     code = "output"
 
 
-FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
-"""Error numbers of a system that has no room for more output."""
+UNWRITABLE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EBADF, errno.EIO}
+"""Error numbers of a stream that takes no more output: no room, open for reading only, a terminal that is gone."""
 
 
 def cannot_write(error: OSError) -> OutputError:

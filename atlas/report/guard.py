@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,7 +27,9 @@ class Guard:
 
     def write(self, text: str) -> int:
         if self._ours:
-            self.stream.write(styled(text))
+            # Typer styles its help wherever GITHUB_ACTIONS is set, in a file too.
+            styles = self.stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
+            self.stream.write(styled(text, keep=styles))
         elif text.isprintable() or not self.stream.isatty():
             self.stream.write(printable(text, keep="\n\t"))
         elif _CURSOR_UP.fullmatch(text):

@@ -34,8 +34,14 @@ def outcomes(
     for asked in enumerate(repos):
         waiting.put(asked)
     # Daemons: on Ctrl-C the process ends without waiting for what the Hub has yet to answer.
-    for _ in range(min(at_once, len(repos))):
-        threading.Thread(target=_work, args=(waiting, done, check), name="atlas-verify", daemon=True).start()
+    for started in range(min(at_once, len(repos))):
+        thread = threading.Thread(target=_work, args=(waiting, done, check), name="atlas-verify", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # of threads or of memory; those that there are do it all
+            if not started:
+                raise MemoryError("no thread can be started") from None
+            break
     try:
         for _ in repos:
             i, outcome = done.get()

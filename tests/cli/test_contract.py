@@ -183,6 +183,8 @@ def test_diff_exits_1_only_when_asked() -> None:
 def test_color_only_where_it_is_forced() -> None:
     assert "\x1b[" in run("params", "llama3.1-8b", FORCE_COLOR="1").out
     assert "\x1b[3" not in run("params", "llama3.1-8b", FORCE_COLOR="1", NO_COLOR="1").out
+    for setting in ("GITHUB_ACTIONS", "PY_COLORS"):  # which Typer takes for a terminal
+        assert "\x1b" not in run("params", "--help", **{setting: "1"}).out
 
 
 def test_columns_are_respected() -> None:
@@ -273,6 +275,7 @@ def test_the_probe_can_fail() -> None:
         ("trace llama3.1-405b:bf16-mp8 | head -n 1", 141, ""),
         ("--help | true", 141, ""),
         ("verify --help >/dev/full", 2, "the output cannot be written: No space left"),
+        ("verify --help 1</dev/null", 2, "the output cannot be written: Bad file descriptor"),
     ],
 )
 def test_streams_that_cannot_be_written_to_end_with_a_code_and_no_traceback(

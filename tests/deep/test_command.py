@@ -26,6 +26,12 @@ def good(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_with_a_handler_of_sigbus_that_python_did_not_set(good: Path) -> None:
+    """Which faulthandler is, where it is enabled before anything else."""
+    ran = run("verify", str(good), "--deep", PYTHONFAULTHANDLER="1")
+    assert (ran.code, ran.err) == (0, "")
+
+
 def test_of_a_good_one_the_verdict_and_what_was_read(good: Path) -> None:
     size = (good / "model.safetensors").stat().st_size
     ran = run("verify", str(good), "--deep")

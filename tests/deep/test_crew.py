@@ -117,3 +117,22 @@ def test_ctrl_c_ends_within_a_second(hangs: bool) -> None:
 
 def test_as_many_threads_as_processors_within_a_bound() -> None:
     assert 1 <= threads_of_use() <= MOST_THREADS
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 3])
+def test_a_system_that_allows_few_threads(monkeypatch: pytest.MonkeyPatch, allowed: int) -> None:
+    start, left = threading.Thread.start, [allowed]
+
+    def limited(thread: threading.Thread) -> None:
+        if not left[0]:
+            raise RuntimeError("can't start new thread")
+        left[0] -= 1
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    crew = Crew([Lane(5, lambda i, stop: 10)], lambda done: None)
+    if allowed:
+        assert crew.run(4) == 50
+    else:
+        with pytest.raises(MemoryError):
+            crew.run(4)

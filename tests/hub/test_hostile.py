@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from atlas.library import Library
+from atlas.verify import verify
 from huggingface_hub import constants
 
 from atlas.checkpoint import bodies, hub, watch
@@ -128,6 +130,21 @@ def test_names_that_not_every_system_takes_are_left_out(raw: RawHub, name: str) 
 # ---------------------------------------------------------------- the terminal
 
 
+def test_a_content_range_that_repeats_the_token(raw: RawHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    inner = honest(ONE)
+
+    def answer(path: str, headers: Mapping[str, str]) -> list[bytes]:
+        if "range" not in headers:
+            return inner(path, headers)
+        return [reply(206, b"", {"Content-Range": headers["authorization"]})]
+
+    raw.answer = answer
+    said = refused(lambda repo: list(open_repository(repo).examine(["model.safetensors"]))).message
+    assert "no range that can be read" in said
+    assert TOKEN not in said
+
+
 def test_nothing_of_a_server_is_printed(raw: RawHub, capfd: pytest.CaptureFixture[str]) -> None:
     stated = {
         "X-HF-Warning": f"topic; {ESCAPE}",
@@ -162,6 +179,18 @@ def test_the_log_of_huggingface_hub_stays_off_the_terminal(
     ready()
     logging.getLogger("huggingface_hub.utils._http").warning(ESCAPE)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("setting", ["HF_DEBUG=1", "HF_HUB_VERBOSITY=debug"])
+def test_the_log_of_huggingface_hub_stays_off_the_terminal_from_the_first_request(
+    raw: RawHub, tmp_path: Path, setting: str
+) -> None:
+    """The log is set up as huggingface_hub is imported: a process of its own, with the address of each request in it."""
+    raw.answer = honest(ONE)
+    name, _, value = setting.partition("=")
+    ran = run("verify", "--repo", "evil/repo", HF_ENDPOINT=raw.url, HF_HOME=str(tmp_path), **{name: value})
+    assert ran.err == ""
+    assert raw.asked
 
 
 def test_no_request_is_huggingface_hubs_own(raw: RawHub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,6 +322,23 @@ def test_more_weight_files_than_are_asked_for(raw: RawHub) -> None:
     raw.answer = lambda path, headers: [reply(200, listing(names))]
     assert "20,000 weight files are listed" in refused(open_repository).message
     assert len(raw.asked) == 1
+
+
+@pytest.mark.parametrize("ask", ["verify", "download"])
+def test_more_weight_files_in_a_folder_than_are_asked_for(raw: RawHub, library: Library, ask: str) -> None:
+    """The listing's own are counted before; those in folders become weights only through the index."""
+    names = [f"s/{i}.safetensors" for i in range(10_001)]
+    index = json.dumps({"weight_map": {name: name for name in names}}).encode()
+    texts = {"config.json": CONFIG, "model.safetensors.index.json": index}
+    listed = listing({**dict.fromkeys(names, 100), **{name: len(text) for name, text in texts.items()}})
+
+    def answer(path: str, headers: Mapping[str, str]) -> list[bytes]:
+        return [reply(200, listed if path.startswith("/api/") else texts[path.rpartition("/")[2]])]
+
+    raw.answer = answer
+    asked = download if ask == "download" else lambda repo: verify(open_repository(repo), library)
+    assert "10,001 weight files are named by its index" in refused(asked).message
+    assert len(raw.asked) <= 3
 
 
 @pytest.mark.parametrize("size", [-1, 1.5, 1e400, True, None, 10**30, "1"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import prod
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
@@ -262,3 +264,28 @@ def test_files_in_folders_that_an_index_names(hub: FakeHub) -> None:
         {},
     )
     assert "original/consolidated.00.safetensors" not in found.sizes
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_system_that_allows_few_threads(
+    hub: FakeHub, monkeypatch: pytest.MonkeyPatch, allowed: int
+) -> None:
+    """What a limit on processes or on memory makes of it: one thread is enough, none is an error of its own."""
+    hub.add("tiny/ok", ONE)
+    start, left = threading.Thread.start, [allowed]
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "atlas-hub":
+            if not left[0]:
+                raise RuntimeError("can't start new thread")
+            left[0] -= 1
+        start(thread)
+
+    monkeypatch.setattr(workers, "_threads", [])
+    monkeypatch.setattr(workers, "_jobs", SimpleQueue())
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    if allowed:
+        assert examined(open_repository("tiny/ok"), "model.safetensors")
+    else:
+        with pytest.raises(MemoryError):
+            open_repository("tiny/ok")

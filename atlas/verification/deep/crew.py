@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 Job = Callable[[threading.Event], int]
@@ -66,14 +66,14 @@ class Crew:
 
         Raises:
             KeyboardInterrupt: within a second, whatever the threads are at.
+            MemoryError: the system allows not one thread.
         """
         workers = [
             threading.Thread(target=self._work, name="atlas-deep", daemon=True) for _ in range(threads)
         ]
         self._working = threads
         try:
-            for worker in workers:
-                worker.start()
+            self._start(workers)
             done = False
             while not done:
                 with self._changed:
@@ -88,6 +88,17 @@ class Crew:
         if self._error is not None:
             raise self._error
         return self._bytes_read
+
+    def _start(self, workers: Sequence[threading.Thread]) -> None:
+        for started, worker in enumerate(workers):
+            try:
+                worker.start()
+            except RuntimeError:  # of threads or of memory; those that there are do it all
+                if not started:
+                    raise MemoryError("no thread can be started") from None
+                with self._changed:
+                    self._working -= len(workers) - started
+                return
 
     def _work(self) -> None:
         try:

@@ -235,7 +235,8 @@ def surviving() -> Iterator[Rescue]:
     try:
         yield rescue
     finally:
-        signal.signal(signal.SIGBUS, before)
+        # None is a handler from C, such as faulthandler's, which Python cannot set again.
+        signal.signal(signal.SIGBUS, signal.SIG_DFL if before is None else before)
 
 
 def _map_zeros(address: int, length: int) -> None:
