@@ -116,7 +116,7 @@ VALUES: Mapping[str, Values] = {
 
 
 def _families() -> Iterator[dict[str, Any]]:
-    """The tables of `specs/models`, read without `atlas.spec`, whose Pydantic takes longer than everything else here."""
+    """The tables of `specs/models`, read without `atlas.spec`, whose classes take longer to make than all the rest."""
     package = Path(atlas.__file__).parent
     inside = package / "specs"
     for file in sorted((inside if inside.is_dir() else package.parent / "specs").glob("models/*.toml")):
