@@ -111,16 +111,16 @@ def escaped(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
-def styled(text: str, *, seen: bool = True) -> str:
+def styled(text: str, *, keep: bool = True) -> str:
     """Output of rich: its escape sequences stay, everything else that controls a terminal is escaped.
 
     Args:
-        seen: whether the stream shows styles; if not, they are left out.
+        keep: whether the sequences stay; False for a stream that shows no styles.
     """
     if text.isprintable():
         return text
     return "".join(
-        (part if seen else "") if i % 2 else printable(part, keep="\n\r\t")
+        (part if keep else "") if i % 2 else printable(part, keep="\n\r\t")
         for i, part in enumerate(_STYLE.split(text))
     )
 

@@ -7,13 +7,13 @@ import math
 import pytest
 
 import atlas
-from atlas.api.described import Described
+from atlas.api.model import Model
 from atlas.errors import UsageError
 from atlas.pages import page
 
 
 @pytest.fixture(scope="module")
-def llama() -> Described:
+def llama() -> Model:
     return atlas.load("llama3.1-8b")
 
 
@@ -49,12 +49,12 @@ def llama() -> Described:
         ("attention", "attention", "learned"),
     ],
 )
-def test_what_a_name_means(llama: Described, name: str, node: str, kind: str) -> None:
+def test_what_a_name_means(llama: Model, name: str, node: str, kind: str) -> None:
     found = llama.explain(name)
     assert (found.node, found.kind) == (node, kind)
 
 
-def test_every_step_of_the_trace_has_a_page(llama: Described) -> None:
+def test_every_step_of_the_trace_has_a_page(llama: Model) -> None:
     steps = {step.id for step in llama.trace().steps if step.layer in (None, 0, 31)}
     assert len(steps) > 40
     for id in steps:
@@ -73,12 +73,12 @@ def test_every_step_of_the_trace_has_a_page(llama: Described) -> None:
         ("x" * 10_000, "no component"),
     ],
 )
-def test_what_has_no_page_is_refused(llama: Described, name: str, message: str) -> None:
+def test_what_has_no_page_is_refused(llama: Model, name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         llama.explain(name)
 
 
-def test_the_page_of_rope_has_the_models_own_numbers(llama: Described) -> None:
+def test_the_page_of_rope_has_the_models_own_numbers(llama: Model) -> None:
     notes = " ".join(llama.explain("rope").notes)
     # The last of 64 pairs has the frequency θ^(−126/128); a full turn is 2π of it.
     assert f"{2 * math.pi * 500_000 ** (126 / 128):,.0f}" in notes
@@ -92,12 +92,12 @@ def test_the_page_of_rope_has_the_models_own_numbers(llama: Described) -> None:
     assert "not scaled" in " ".join(atlas.load("llama3-8b").explain("rope").notes)
 
 
-def test_the_page_of_the_kv_cache_counts_it(llama: Described) -> None:
+def test_the_page_of_the_kv_cache_counts_it(llama: Model) -> None:
     # 32 layers × 2 × 8 heads × 128 = 65,536 numbers, 131,072 bytes in 16 bits: the 128 KiB per token that engines report.
     assert "65,536 in all: 131,072 bytes" in " ".join(llama.explain("kv_cache").notes)
 
 
-def test_llama_3_1_differs_from_3_in_rope_and_context_and_nothing_else(llama: Described) -> None:
+def test_llama_3_1_differs_from_3_in_rope_and_context_and_nothing_else(llama: Model) -> None:
     facts = llama.explain().facts
     assert facts.differs_from == "llama3-8b"
     assert {row.name.partition(".")[0] for row in facts.differences} == {"context_length", "rope"}
@@ -108,7 +108,7 @@ def test_llama_3_1_differs_from_3_in_rope_and_context_and_nothing_else(llama: De
     assert facts.nodes[-1] == "output"
 
 
-def test_names_in_each_convention_stand_on_the_page(llama: Described) -> None:
+def test_names_in_each_convention_stand_on_the_page(llama: Model) -> None:
     stored = {each.convention: each for each in llama.explain("wk").stored}
     assert stored["hf"].name == "model.layers.{layer}.self_attn.k_proj.weight"
     assert stored["meta"].name == "layers.{layer}.attention.wk.weight"
@@ -116,7 +116,7 @@ def test_names_in_each_convention_stand_on_the_page(llama: Described) -> None:
     assert stored["hf"].layout != stored["meta"].layout
 
 
-def test_a_topic_needs_a_step_of_its_operation(llama: Described) -> None:
+def test_a_topic_needs_a_step_of_its_operation(llama: Model) -> None:
     graph = llama.graph
     for topic in llama.library.topics():
         assert any(

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atlas.api.described import Described
+from atlas.api.model import Model
 from atlas.errors import AtlasError
 from atlas.evidence.bibliography import evidence, place
 from atlas.grammar import conditions, names, shapes
@@ -202,7 +202,7 @@ def _ask(library: Library, kind: str, name: str, model: str) -> None:
     for cite in library.cites.values():
         for where in cite.at:
             place(where)
-    described = Described(bind(resolve(model, library), library), library)
+    described = Model(bind(resolve(model, library), library), library)
     described.params(by="tensor")
     described.trace(1, 8, 0)
     described.memory(context=8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from atlas import dtypes, spec
 from atlas.analyse import devices as parallel
@@ -19,6 +20,7 @@ from atlas.graph.binding import bind
 from atlas.graph.graph import Graph, Weight
 from atlas.resolution.model import Scalar
 from atlas.spec.library import Library
+from atlas.tables import Tabular
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,8 @@ class Conflict:
     cites: tuple[Evidence, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+@dataclass(frozen=True, slots=True, repr=False)
+class Counts(Tabular):
     """The result of `atlas params`.
 
     Attributes:
@@ -106,6 +108,8 @@ class Counts:
         layer_parameters: of that layer.
         names: the convention whose names the tables show first.
     """
+
+    rows_fields: ClassVar[tuple[str, ...]] = ("tensors", "layers", "components")
 
     model: str
     name: str

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from atlas.analyse import parameters, settings
 from atlas.graph import tensors
 from atlas.graph.graph import Graph
+from atlas.tables import Tabular
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +63,16 @@ class TensorDiff:
     shape: tuple[ShapeDiff, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+@dataclass(frozen=True, slots=True, repr=False)
+class Diff(Tabular):
     """The result of `atlas diff`: only what differs.
 
     Attributes:
         totals: distinct parameters of each model.
         weights_compared: always false: two models without a difference may still hold different weights.
     """
+
+    rows_fields: ClassVar[tuple[str, ...]] = ("settings", "dims", "components")
 
     a: str
     b: str

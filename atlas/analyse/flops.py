@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from atlas import dtypes
 from atlas.analyse.fused import Attention, Fused, fused, masked_flops
@@ -12,6 +13,7 @@ from atlas.analyse.undescribed import sentence, weights_gaps, window_notes
 from atlas.grammar import shapes
 from atlas.graph.graph import Graph, Operand, Step
 from atlas.resolution.model import require_described
+from atlas.tables import Tabular
 
 CONVENTION = (
     "2 FLOPs for each multiply-add of a matrix product; the causal half of attention is not discounted; look-ups and "
@@ -38,8 +40,8 @@ class ComponentFlops:
     bound: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Flops:
+@dataclass(frozen=True, slots=True, repr=False)
+class Flops(Tabular):
     """The result of `atlas flops`.
 
     Attributes:
@@ -49,6 +51,8 @@ class Flops:
             takes the longer of its compute and memory time. None without a machine.
         seconds_at_least_masked_skipped: the same with `masked_flops` skipped.
     """
+
+    rows_fields: ClassVar[tuple[str, ...]] = ("components",)
 
     model: str
     batch: int

@@ -16,14 +16,15 @@ from atlas.analyse.undescribed import reason, weights_gaps, window, window_notes
 from atlas.errors import UsageError, shown
 from atlas.graph.graph import Graph
 from atlas.resolution.model import require_described
+from atlas.tables import Tabular
 from atlas.units import MOST_BYTES, MOST_COUNT
 
 DTYPES = ("F64", "F32", "BF16", "F16", "F8_E5M2", "F8_E4M3", "I8", "U8", "F4")
 """The dtypes accepted for weights and for the cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+@dataclass(frozen=True, slots=True, repr=False)
+class Memory(Tabular):
     """The result of `atlas memory`, all sizes in bytes.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from atlas import dtypes
 from atlas.analyse.producers import Producers
@@ -14,6 +15,7 @@ from atlas.grammar.formula import Formula
 from atlas.grammar.formula import total as sum_of
 from atlas.graph.graph import Graph, Step
 from atlas.resolution.model import require_described
+from atlas.tables import Tabular
 from atlas.units import MOST_COUNT
 
 Size = int | str
@@ -67,8 +69,10 @@ class Activation:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+@dataclass(frozen=True, slots=True, repr=False)
+class Trace(Tabular):
+    rows_fields: ClassVar[tuple[str, ...]] = ("steps",)
+
     model: str
     steps: tuple[TracedStep, ...]
     logits: Activation

@@ -1,1 +1,4 @@
-"""The atlas in Python: a model with a method for each command. `atlas` itself imports from here, when asked."""
+"""The atlas in Python: `load`, `verify`, `run` and `models`, with the answers and the options of the commands.
+
+`atlas` itself imports from here when a function is called; `atlas.cli` shares `checkpoint` and `weights`.
+"""

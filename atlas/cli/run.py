@@ -6,13 +6,12 @@ import os
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atlas.cli.options import Json, Specs, library_of
-from atlas.errors import RunError, UsageError, shown
+from atlas.errors import UsageError, shown
 from atlas.report import console
 
 if TYPE_CHECKING:
@@ -112,6 +111,7 @@ def run(
 
     Example: atlas run --prompt "The capital of France is"
     """
+    from atlas.api.run import load_session
     from atlas.execution import inputs, require_extra
     from atlas.execution.options import Options
     from atlas.graph.binding import bind
@@ -129,7 +129,9 @@ def run(
     )
     for warning in (*messages(found.model), *found.warnings):
         console.warn(warning)
-    for note in () if found.model.family else found.model.notes:  # defaults that the configuration does not state
+    for note in (
+        () if found.model.family else found.model.notes
+    ):  # defaults that the configuration does not state
         console.note(note)
     options = Options(
         prompt=prompts[0],
@@ -150,7 +152,7 @@ def run(
         trace=trace,
     )
     options.check()  # before torch is imported, which takes seconds
-    session = _session()
+    session = load_session()
     text = report.TextOutput()
     traces: list[ObservedTrace] = []
     with ExitStack() as bars, text:
@@ -218,22 +220,6 @@ def _write_trace(file: Path, trace: ObservedTrace) -> None:
     from atlas.report.plain import dumps
 
     write_whole(file, dumps(trace) + "\n")
-
-
-def _session() -> ModuleType:
-    """`atlas.execution.session`, and with it torch."""
-    try:
-        from atlas.execution import session
-    except (ImportError, OSError, MemoryError) as error:
-        # One of the libraries that torch loads may be broken, or need more memory than this process may use.
-        reason = " ".join(str(error).split())[:200] or "out of memory"
-        memory = isinstance(error, MemoryError) or "failed to map" in reason or "llocate memory" in reason
-        raise RunError(
-            f"torch cannot be loaded: {reason}",
-            hint="allow the process more memory" if memory else "install torch again",
-            code="out_of_memory" if memory else "run",
-        ) from error
-    return session
 
 
 def _ids(text: str | None) -> tuple[int, ...] | None:

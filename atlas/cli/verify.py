@@ -12,7 +12,6 @@ from atlas.errors import UsageError
 from atlas.report import console
 
 if TYPE_CHECKING:
-    from atlas.checkpoint.store import Store
     from atlas.report.progress import OnProgress
     from atlas.verification.result import Verification
 
@@ -89,8 +88,9 @@ def verify(
 
     Example: atlas verify --repo meta-llama/Llama-3.1-8B
     """
+    from atlas.api.checkpoint import finding_codes, open_store
     from atlas.report import verify as show
-    from atlas.report.progress import progress
+    from atlas.report.progress import bars_are_seen, progress
     from atlas.verification import receipt as receipts
     from atlas.verification import verify as verified
     from atlas.verification.result import Several
@@ -112,11 +112,11 @@ def verify(
         from atlas.verification.deep import require_extra
 
         require_extra()
-    codes = _codes(ignore or [])
+    codes = finding_codes(ignore or [])
     library = library_of(specs)
 
     def checked(where: Path | str, told: OnProgress | None = None) -> Verification:
-        store, only = _store(where, revision, download=download, deep=deep)
+        store, only = open_store(where, revision, download=download, deep=deep, progress=bars_are_seen())
         return verified(
             store,
             library,
@@ -162,51 +162,3 @@ def _keep(result: Verification, path: Path) -> bool:
         console.error(f"--receipt {error.message}", error.hint)
         return False
     return True
-
-
-def _store(
-    where: Path | str, revision: str | None, *, download: bool, deep: bool
-) -> tuple[Store, str | None]:
-    """Where a checkpoint lies, and the one file of it that was asked for.
-
-    Raises:
-        UsageError: `deep`, and the data is not on disk.
-    """
-    if isinstance(where, Path):
-        from atlas.checkpoint import local
-
-        return local.at(where)
-    if download:
-        from atlas.checkpoint.download import download as fetch
-        from atlas.checkpoint.snapshot import Snapshot
-        from atlas.report.progress import bars_are_seen
-
-        return Snapshot(fetch(where, revision, progress=bars_are_seen())), None
-    if deep:
-        from atlas.checkpoint.snapshot import complete
-
-        if snapshot := complete(where, revision):
-            return snapshot, None
-        raise UsageError(
-            f"{where}: --deep reads the data, which is on the Hub and not, or not whole, in the local cache",
-            hint="fetch it, with --download",
-        )
-    from atlas.checkpoint.remote import open_repository
-
-    return open_repository(where, revision), None
-
-
-def _codes(words: list[str]) -> frozenset[str]:
-    """The codes in `dtype,tied`.
-
-    Raises:
-        UsageError: there is no such code.
-    """
-    from atlas.checkpoint.findings import CODES
-
-    codes = frozenset(code.strip().lower() for word in words for code in word.split(",") if code.strip())
-    if unknown := sorted(codes.difference(CODES)):
-        raise UsageError(
-            f"--ignore: no finding has the code {', '.join(unknown)}", hint=f"there are {', '.join(CODES)}"
-        )
-    return codes

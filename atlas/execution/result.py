@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from atlas.tables import Tabular
+
 
 @dataclass(frozen=True, slots=True)
 class Logits:
@@ -94,8 +96,8 @@ class Rates:
     decode: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+@dataclass(frozen=True, slots=True, repr=False)
+class Result(Tabular):
     """One run.
 
     Attributes:

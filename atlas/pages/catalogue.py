@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from atlas import spec
 from atlas.analyse import parameters
@@ -12,6 +12,7 @@ from atlas.errors import UsageError
 from atlas.graph.binding import bind
 from atlas.resolution import catalogued
 from atlas.spec.library import Library
+from atlas.tables import Tabular
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,11 @@ class CatalogueModel:
     catalogue: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ModelList:
+@dataclass(frozen=True, slots=True, repr=False)
+class ModelList(Tabular):
     """The result of `atlas models`."""
+
+    rows_fields: ClassVar[tuple[str, ...]] = ("models",)
 
     models: tuple[CatalogueModel, ...]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from atlas.analyse.trace import Size
 from atlas.evidence.bibliography import Evidence
 from atlas.evidence.check import Line
+from atlas.tables import Tabular
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,8 @@ class Facts:
     nodes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+@dataclass(frozen=True, slots=True, repr=False)
+class Page(Tabular):
     """The result of `atlas explain`.
 
     Attributes:
@@ -107,6 +108,8 @@ class Page:
         rests_on: where the figures are from.
         not_described: settings of the model that the page leaves out, because they are not described.
     """
+
+    rows_fields: ClassVar[tuple[str, ...]] = ("accounting",)
 
     model: str
     node: str | None

@@ -49,7 +49,7 @@ class OutputError(AtlasError):
 
 
 UNWRITABLE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EBADF, errno.EIO}
-"""What the system says of a stream that takes no more output: no room, open for reading only, a terminal that is gone."""
+"""Error numbers of a stream that takes no more output: no room, open for reading only, a terminal that is gone."""
 
 
 def cannot_write(error: OSError) -> OutputError:

@@ -28,8 +28,8 @@ class Guard:
     def write(self, text: str) -> int:
         if self._ours:
             # Typer styles its help wherever GITHUB_ACTIONS is set, in a file too.
-            seen = self.stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
-            self.stream.write(styled(text, seen=seen))
+            styles = self.stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
+            self.stream.write(styled(text, keep=styles))
         elif text.isprintable() or not self.stream.isatty():
             self.stream.write(printable(text, keep="\n\t"))
         elif _CURSOR_UP.fullmatch(text):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from atlas.checkpoint.findings import Finding
 from atlas.errors import Refusal
+from atlas.tables import Tabular
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,8 @@ class File:
     sha256_from: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+@dataclass(frozen=True, slots=True, repr=False)
+class Verification(Tabular):
     """A checkpoint held against a description: names, shapes and dtypes. It says nothing of the values.
 
     Attributes:
@@ -86,6 +87,8 @@ class Verification:
         deep: whether the data was read too.
         requests: over the network.
     """
+
+    rows_fields: ClassVar[tuple[str, ...]] = ("findings", "components")
 
     model: str | None
     source: Source
@@ -117,9 +120,11 @@ class Failed:
     exit_code: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Several:
+@dataclass(frozen=True, slots=True, repr=False)
+class Several(Tabular):
     """What `atlas verify` says of several checkpoints, in the order they were asked for."""
+
+    rows_fields: ClassVar[tuple[str, ...]] = ("checkpoints",)
 
     checkpoints: tuple[Verification | Failed, ...]
 

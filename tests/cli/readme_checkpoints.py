@@ -1,4 +1,4 @@
-"""The checkpoints the README verifies: Llama 3.2 1B at its true size, whole and cut short; headers with a hole behind."""
+"""The checkpoints the README verifies: Llama 3.2 1B at its true size, complete and truncated; sparse files with real headers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LLAMA_3_2_1B = {
 
 
 def make(folder: Path) -> None:
-    """Write both into a folder; 2.5 GB each of which next to nothing is on disk."""
+    """Write both into a folder; 2.5 GB each, of which almost nothing is on disk."""
     for name, cut in (("Llama-3.2-1B", 0), ("half-downloaded", 1_234_567_890)):
         (folder / name).mkdir()
         dump(folder / name / "config.json", LLAMA_3_2_1B)

@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass
 from typing import ClassVar
 
-from atlas.tables import Column, Result, Table
+from atlas.tables import Column, Table, Tabular
 
 TABLE = Table(
     (
@@ -61,15 +61,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Parts(Result):
-    rows_field: ClassVar[str] = "parts"
+class Parts(Tabular):
+    rows_fields: ClassVar[tuple[str, ...]] = ("parts",)
 
     model: str
     parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Lone(Result):
+class Lone(Tabular):
     total_bytes: int
     text: str
 
@@ -78,7 +78,10 @@ def test_a_result_has_rows_and_one_line() -> None:
     result = Parts("a\nb", tuple(Part({"hf": f"w{i}"}, (2, 3), 6) for i in range(1000)))
     assert result.rows()[7] == {"name.hf": "w7", "shape": (2, 3), "parameters": 6}
     assert repr(result) == "Parts(model='a\\nb', parts=<1000 items>)"
-    assert Lone(5, "x").rows() == [{"total_bytes": 5, "text": "x"}]
+    assert Lone(5, "x").rows() == [
+        {"field": "total_bytes", "value": 5},
+        {"field": "text", "value": "x"},
+    ]
     assert len(repr(Lone(5, "x" * 10_000))) < 200
 
 

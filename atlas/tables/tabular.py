@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 from atlas.tables.table import markdown, readable
@@ -16,27 +16,26 @@ MOST_CHARACTERS = 200
 """Of the one line that a result's repr is."""
 
 
-class Result:
+class Tabular:
     """The base of results: frozen dataclasses whose field names are the JSON keys.
 
-    A subclass is declared with `repr=False`, and names the field that holds its rows.
+    A subclass is declared with `repr=False`, and names the fields that may have its rows.
     """
 
     __slots__ = ()
 
-    rows_field: ClassVar[str] = ""
-    """The field whose items are the rows; empty where the result itself is the only row."""
+    rows_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields whose items are the rows; the first that is not empty counts. Without any, each field is a row."""
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the command's table as dictionaries, for `pandas.DataFrame(…)` and the like."""
-        items = getattr(self, self.rows_field) if self.rows_field else (self,)
-        return [_row(item) for item in items]
+        for name in self.rows_fields:
+            if items := getattr(self, name):
+                return [_row(item) for item in items]
+        return [{"field": field.name, "value": getattr(self, field.name)} for field in fields(self)]  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        shown = ", ".join(
-            f"{field.name}={_brief(getattr(self, field.name))}"
-            for field in dataclasses.fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
-        )
+        shown = ", ".join(f"{field.name}={_brief(getattr(self, field.name))}" for field in fields(self))  # type: ignore[arg-type]
         line = f"{type(self).__name__}({shown})"
         return line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 2]}…)"
 
@@ -66,7 +65,7 @@ class Result:
 def _row(item: object) -> dict[str, Any]:
     """The fields of a dataclass; those of a name or an amount inside it become columns such as `name.hf`."""
     found: dict[str, Any] = {}
-    for field in dataclasses.fields(item):  # type: ignore[arg-type]  # rows are dataclasses
+    for field in fields(item):  # type: ignore[arg-type]  # rows are dataclasses
         value = getattr(item, field.name)
         if isinstance(value, Mapping):
             found |= {f"{field.name}.{key}": part for key, part in value.items()}
@@ -77,11 +76,11 @@ def _row(item: object) -> dict[str, Any]:
 
 def _cell(value: object) -> str:
     """A value in a notebook's table; a list of objects is only counted."""
-    if isinstance(value, tuple | list) and any(dataclasses.is_dataclass(item) for item in value):
+    if isinstance(value, tuple | list) and any(is_dataclass(item) for item in value):
         return f"{len(value):,}"
     if isinstance(value, tuple | list) and any(isinstance(item, str) for item in value):
         return ", ".join(map(str, value))
-    return repr(value) if dataclasses.is_dataclass(value) else readable(value)
+    return repr(value) if is_dataclass(value) else readable(value)
 
 
 def _brief(value: object) -> str:

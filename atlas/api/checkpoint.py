@@ -1,0 +1,104 @@
+"""`atlas.verify`: where a checkpoint's files are, and the check of one checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from atlas.checkpoint.store import Store
+from atlas.errors import UsageError
+from atlas.spec.library import Library
+from atlas.verification import Verification
+from atlas.verification import verify as verified
+
+
+def verify(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    repo: str | None = None,
+    revision: str | None = None,
+    model: str | None = None,
+    deep: bool = False,
+    download: bool = False,
+    ignore: Collection[str] = (),
+    strict: bool = False,
+    specs: Sequence[str | os.PathLike[str]] = (),
+) -> Verification:
+    """See `atlas.verify`."""
+    if (path is None) == (repo is None):
+        raise UsageError("give either a path or repo=…")
+    if path is not None and not os.fspath(path):
+        raise UsageError("the path is empty")
+    if path is not None and (revision or download):
+        raise UsageError("a path is on disk: revision and download are for repo=…")
+    if deep:
+        from atlas.verification.deep import require_extra
+
+        require_extra()
+    where = repo if repo is not None else Path(os.fspath(path or "")).expanduser()
+    store, only = open_store(where, revision, download=download, deep=deep)
+    return verified(
+        store,
+        Library(*map(Path, specs)),
+        only=only,
+        model=model,
+        repo=repo,
+        ignore=finding_codes([ignore] if isinstance(ignore, str) else ignore),
+        strict=strict,
+        deep=deep,
+    )
+
+
+def open_store(
+    where: Path | str, revision: str | None, *, download: bool, deep: bool, progress: bool = False
+) -> tuple[Store, str | None]:
+    """The store of a checkpoint's files, and the one file of it that a path names.
+
+    Args:
+        where: a path on disk, or a Hub id.
+        download: fetch the repository first.
+        deep: the data will be read, so headers on the Hub are not enough.
+        progress: draw bars while downloading.
+
+    Raises:
+        UsageError: `deep`, and the data is not on disk.
+    """
+    if isinstance(where, Path):
+        from atlas.checkpoint import local
+
+        return local.at(where)
+    if download:
+        from atlas.checkpoint.download import download as fetch
+        from atlas.checkpoint.snapshot import Snapshot
+
+        return Snapshot(fetch(where, revision, progress=progress)), None
+    if deep:
+        from atlas.checkpoint.snapshot import complete
+
+        if snapshot := complete(where, revision):
+            return snapshot, None
+        raise UsageError(
+            f"{where}: --deep reads the data, but the local cache has no complete copy of it",
+            hint="download it with --download",
+        )
+    from atlas.checkpoint.remote import open_repository
+
+    return open_repository(where, revision), None
+
+
+def finding_codes(words: Collection[str]) -> frozenset[str]:
+    """The codes in `dtype,tied`.
+
+    Raises:
+        UsageError: a code does not exist.
+    """
+    from atlas.checkpoint.findings import CODES
+
+    codes = frozenset(code.strip().lower() for word in words for code in word.split(",") if code.strip())
+    if unknown := sorted(codes.difference(CODES)):
+        raise UsageError(
+            f"--ignore: no finding has the code {', '.join(unknown)}",
+            hint=f"the codes are {', '.join(CODES)}",
+        )
+    return codes
