@@ -1,4 +1,4 @@
-"""`atlas verify`: a checkpoint held against what the description declares."""
+"""`atlas verify`: compare a checkpoint with what the description declares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from atlas.report import console
 
 if TYPE_CHECKING:
     from atlas.checkpoint.store import Store
-    from atlas.report.progress import Told
+    from atlas.verification import OnProgress
     from atlas.verification.result import Verification
 
 
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _path(text: str) -> Path:
-    """A path; not the nothing that a variable without a value leaves, which would be the folder one is in.
+    """A path; an empty one, as an unset shell variable gives, would mean the current folder.
 
     Raises:
         UsageError: it is empty.
@@ -43,7 +43,7 @@ def verify(
     repo: Annotated[
         list[str] | None,
         typer.Option(
-            "--repo", metavar="ID", help="A repository on the Hub, by its headers alone. Repeatable."
+            "--repo", metavar="ID", help="A repository on the Hub; only the headers are read. Repeatable."
         ),
     ] = None,
     repos_from: Annotated[
@@ -59,7 +59,7 @@ def verify(
         typer.Option(
             "--model",
             metavar="MODEL",
-            help="What it should be; by default what the configuration beside says.",
+            help="The model to compare with; by default the one that its config.json or params.json describes.",
         ),
     ] = None,
     deep: Annotated[
@@ -73,19 +73,20 @@ def verify(
         typer.Option(
             "--ignore",
             metavar="CODES",
-            help="Leave out findings of these codes (dtype,tied). What cannot be read stays.",
+            help="Leave out findings with these codes, such as dtype,tied. Unreadable files are always reported.",
         ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Report warnings as errors.")] = False,
     receipt: Annotated[
-        Path | None, typer.Option("--receipt", metavar="FILE", help="Write what was verified as JSON.")
+        Path | None,
+        typer.Option("--receipt", metavar="FILE", help="Write a receipt: the result as JSON, with hashes."),
     ] = None,
     json: Json = False,
     specs: Specs = None,
 ) -> None:
-    """Check the name, shape and dtype of every tensor of a checkpoint; without --deep no weight is read.
+    """Check the name, shape and dtype of every tensor of a checkpoint. Only headers are read, unless --deep is given.
 
-    Exit 0 where all of it is as declared, 1 where something differs, 2 where something cannot be read.
+    Exit code 0: all is as declared; 1: something differs; 2: something cannot be read, or the model is not described.
 
     Example: atlas verify --repo meta-llama/Llama-3.1-8B
     """
@@ -93,19 +94,19 @@ def verify(
     from atlas.report.progress import progress
     from atlas.verification import receipt as receipts
     from atlas.verification import verify as verified
-    from atlas.verification.result import Several
-    from atlas.verification.several import AT_ONCE, listed, outcomes
+    from atlas.verification.batch import AT_ONCE, outcomes, read_repository_list
+    from atlas.verification.result import Batch
 
-    repos = list(dict.fromkeys([*(repo or []), *(listed(repos_from) if repos_from else [])]))
+    repos = list(dict.fromkeys([*(repo or []), *(read_repository_list(repos_from) if repos_from else [])]))
     if path is None and not repos:
         usage = " ".join(ctx.get_usage().split())
         raise UsageError("there is nothing to verify: give a PATH or --repo", hint=usage)
     if path is not None and (repos or revision or download):
         raise UsageError(
-            "PATH is on disk: it does not go with --repo, --repos-from, --revision or --download"
+            "PATH is on disk: it cannot be combined with --repo, --repos-from, --revision or --download"
         )
     if receipt is not None and len(repos) > 1:
-        raise UsageError("--receipt is of one checkpoint, and several are given")
+        raise UsageError("--receipt takes one checkpoint, but several are given")
     if receipt is not None:
         receipts.require_place(receipt)
     if deep:
@@ -115,7 +116,7 @@ def verify(
     codes = _codes(ignore or [])
     library = library_of(specs)
 
-    def checked(where: Path | str, told: Told | None = None) -> Verification:
+    def checked(where: Path | str, on_progress: OnProgress | None = None) -> Verification:
         store, only = _store(where, revision, download=download, deep=deep)
         return verified(
             store,
@@ -127,31 +128,31 @@ def verify(
             strict=strict,
             deep=deep,
             hash_all=receipt is not None,
-            told=told,
+            on_progress=on_progress,
         )
 
     if len(repos) < 2:
-        with progress(unit="bytes") as told:
-            result = checked(path or repos[0], told)
+        with progress(unit="bytes") as on_progress:
+            result = checked(path or repos[0], on_progress)
         if json:
             console.json(result)
         else:
             show.show(result)
-        kept = receipt is None or _keep(result, receipt)
-        raise typer.Exit(result.exit_code if kept else 2)
+        written = receipt is None or _write_receipt(result, receipt)
+        raise typer.Exit(result.exit_code if written else 2)
     found = {}
     for at, outcome in outcomes(repos, checked, at_once=1 if deep else AT_ONCE):
         found[at] = outcome
         if not json:
             show.line(outcome)
-    several = Several(tuple(found[at] for at in sorted(found)))
+    batch = Batch(tuple(found[at] for at in sorted(found)))
     if json:
-        console.json(several)
-    raise typer.Exit(several.exit_code)
+        console.json(batch)
+    raise typer.Exit(batch.exit_code)
 
 
-def _keep(result: Verification, path: Path) -> bool:
-    """Write the receipt of what has been shown; whether it could be written, which is told on stderr if not."""
+def _write_receipt(result: Verification, path: Path) -> bool:
+    """Write the receipt; False, with a message on stderr, if it cannot be written."""
     from atlas.files import write_whole
     from atlas.report.plain import dumps
     from atlas.verification.receipt import receipt
@@ -167,10 +168,10 @@ def _keep(result: Verification, path: Path) -> bool:
 def _store(
     where: Path | str, revision: str | None, *, download: bool, deep: bool
 ) -> tuple[Store, str | None]:
-    """Where a checkpoint lies, and the one file of it that was asked for.
+    """The checkpoint's store, and the one file to check, if one was given.
 
     Raises:
-        UsageError: `deep`, and the data is not on disk.
+        UsageError: `deep` is set, and the data is not on disk.
     """
     if isinstance(where, Path):
         from atlas.checkpoint import local
@@ -188,8 +189,8 @@ def _store(
         if snapshot := complete(where, revision):
             return snapshot, None
         raise UsageError(
-            f"{where}: --deep reads the data, which is on the Hub and not, or not whole, in the local cache",
-            hint="fetch it, with --download",
+            f"{where}: --deep reads the data, but the local cache has no complete copy of it",
+            hint="download it with --download",
         )
     from atlas.checkpoint.remote import open_repository
 
@@ -200,13 +201,14 @@ def _codes(words: list[str]) -> frozenset[str]:
     """The codes in `dtype,tied`.
 
     Raises:
-        UsageError: there is no such code.
+        UsageError: a code does not exist.
     """
     from atlas.checkpoint.findings import CODES
 
     codes = frozenset(code.strip().lower() for word in words for code in word.split(",") if code.strip())
     if unknown := sorted(codes.difference(CODES)):
         raise UsageError(
-            f"--ignore: no finding has the code {', '.join(unknown)}", hint=f"there are {', '.join(CODES)}"
+            f"--ignore: no finding has the code {', '.join(unknown)}",
+            hint=f"the codes are {', '.join(CODES)}",
         )
     return codes

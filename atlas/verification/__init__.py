@@ -1,11 +1,13 @@
-"""A checkpoint held against its description: the names, shapes and dtypes of every tensor, and of nothing more.
+"""`atlas verify`: compare the tensors that a checkpoint stores with those that its model declares.
 
     PATH or repository ── Store ── Inventory ─┐
-                                              ├─ Case ── causes ── Verification
+                                              ├─ Comparison ── causes ── Verification
     --model or config.json ── Description ────┘
 
-What a checkpoint must hold is declared (`specs/`), what it does hold is read from its headers, and here the two meet. Many
-differences may have one cause, a missing file, a wrapper's prefix, a stale number: each cause is one finding.
+The model's description (`specs/`) declares names, shapes and dtypes; the files' headers show what is stored. One cause, such as a
+missing file, a wrapper's prefix or a stale number, may make many tensors differ: each cause is reported as one finding.
+
+Only `atlas.cli`, `atlas.report` and `atlas.api` may import this package. NumPy is imported in `deep` only.
 """
 
 from __future__ import annotations
@@ -19,19 +21,18 @@ from atlas.checkpoint.store import BLOB, Store
 from atlas.graph.tensors import published
 from atlas.spec.library import Library
 from atlas.verification import causes
-from atlas.verification.beside import Description, description
-from atlas.verification.case import case
-from atlas.verification.catalogued import against_catalogue
+from atlas.verification.catalogue import compare_with_catalogue
 from atlas.verification.causes import files
-from atlas.verification.declared import declared
-from atlas.verification.naming import Naming, recognise
+from atlas.verification.comparison import compare
+from atlas.verification.description import Description, find_description
+from atlas.verification.naming import Naming, declared_names, recognise
 from atlas.verification.result import File, Source, Verification
 from atlas.verification.totals import totals, undescribed
 
 __all__ = ["Verification", "verify"]
 
-Told = Callable[[str, int, int], None]
-"""Of what is under way, how many bytes are done, and of how many."""
+OnProgress = Callable[[str, int, int], None]
+"""A callback: what is being done, the bytes done so far, and the bytes to do."""
 
 
 def verify(
@@ -45,48 +46,49 @@ def verify(
     strict: bool = False,
     deep: bool = False,
     hash_all: bool = False,
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Verification:
     """Check a checkpoint.
 
     Args:
-        store: where its files lie.
-        only: the one weight file, or the index, that was asked for.
-        model: what it should be; None for what the configuration beside the weights says.
-        ignore: codes of findings to leave out; what cannot be read stays.
-        repo: the Hub id it goes by; one of the catalogue is held against the catalogue as well.
-        strict: warnings are errors.
-        deep: read the data too.
-        hash_all: with `deep`, compute the hash of weight files also where none is recorded.
-        told: of the progress where the data is read.
+        store: the folder or repository with its files.
+        only: the name of the one weight file or index to check; None for the whole checkpoint.
+        model: the model to compare with; None for the one that the configuration next to the weights describes.
+        ignore: codes of findings to leave out. A finding that something cannot be read is never left out.
+        repo: the checkpoint's Hub id. If the catalogue has it, the configuration is compared with the catalogue too.
+        strict: report warnings as errors.
+        deep: read the tensors' data too.
+        hash_all: with `deep`, also hash weight files for which no hash is recorded.
+        on_progress: called while the data is read.
 
     Raises:
         CheckpointError: there are no weights that can be read.
-        UnknownModel, ConfigError, NotDescribed: the named model cannot be had.
+        UnknownModel, ConfigError, NotDescribed: the named model cannot be resolved.
     """
     started = time.perf_counter()
     inventory = take(store, only)
     findings = list(inventory.findings)
-    described = None if _is_adapter(inventory) else description(inventory, library, model, repo)
-    convention = held = None
+    described = None if _is_adapter(inventory) else find_description(inventory, library, model, repo)
+    convention = comparison = None
     if isinstance(described, Description):
         naming = recognise(described.graph, inventory.known_names())
         convention = naming.table.convention if naming else None
-        held = case(described, naming or Naming(declared(described.graph, _usual(described))), inventory)
-        sums = totals(held)
-        findings += [*described.warnings(), *causes.findings(held)]
-        findings += against_catalogue(described, repo, library) if repo else []
+        naming = naming or Naming(declared_names(described.graph, _usual_convention(described)))
+        comparison = compare(described, naming, inventory)
+        sums = totals(comparison)
+        findings += [*described.warnings(), *causes.findings(comparison)]
+        findings += compare_with_catalogue(described, repo, library) if repo else []
     else:
         sums = undescribed(inventory)
-        findings += [described, *files.absent_anyway(inventory)] if described else []
+        findings += [described, *files.absent_without_description(inventory)] if described else []
     read = store.bytes_read or inventory.bytes_read
     hashes, checked = store.hashes(), dict[str, str]()
     origin = dict.fromkeys(hashes, "the Hub" if store.kind == "hub" else BLOB)
     if deep and inventory.headers:
         from atlas.verification.deep.check import check  # numpy is imported for it
 
-        data = check(inventory, held, hash_all=hash_all, told=told)
-        findings = data.beside(findings)
+        data = check(inventory, comparison, hash_all=hash_all, on_progress=on_progress)
+        findings = data.merged_with(findings)
         hashes, read = {**hashes, **data.hashes}, read + data.bytes_read
         checked.update(data.checked)
         origin.update(dict.fromkeys(data.hashes, "the data"))
@@ -119,7 +121,7 @@ def _is_adapter(inventory: Inventory) -> bool:
     return any(finding.code == "adapter" for finding in inventory.findings)
 
 
-def _usual(described: Description) -> str:
-    """The convention to count by where no name tells it."""
+def _usual_convention(described: Description) -> str:
+    """The convention to count by if no tensor's name shows which one the checkpoint follows."""
     known = described.graph.architecture.conventions
     return "meta" if described.file == "params.json" and "meta" in known else published(described.graph)

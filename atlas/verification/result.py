@@ -1,4 +1,4 @@
-"""What `atlas verify` says of one checkpoint."""
+"""The result of `atlas verify`: what its JSON holds."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from atlas.errors import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the checkpoint lies.
+    """Where the checkpoint is.
 
     Attributes:
         kind: `folder`, `cache` (a snapshot in the local Hub cache) or `hub`.
-        location: the path, or the repository's id where its files lie on the Hub.
-        revision: the commit, where the files have one.
-        repo: the Hub id that was asked for; None where a path was.
+        location: the path, or the repository's id if its files are on the Hub.
+        revision: the commit, if it is known.
+        repo: the Hub id that was given; None if a path was given.
     """
 
     kind: str
@@ -27,14 +27,14 @@ class Source:
     repo: str | None = None
 
     def __str__(self) -> str:
-        """`meta-llama/Llama-3.1-8B @ 0e9e39f249a1`, and whether that is the local cache's copy."""
+        """`meta-llama/Llama-3.1-8B @ 0e9e39f249a1`, with ` in the local cache` for a cached copy."""
         cache = " in the local cache" if self.repo and self.kind == "cache" else ""
         return (self.repo or self.location) + (f" @ {self.revision[:12]}" if self.revision else "") + cache
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A figure as declared and as found; `expected` is None where no model is known."""
+    """An amount as declared and as found; `expected` is None if the model is unknown."""
 
     expected: int | None
     found: int
@@ -42,7 +42,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """The parameters of one component over all of its layers."""
+    """The parameters of one component, summed over its layers."""
 
     id: str
     expected: int
@@ -56,11 +56,11 @@ class File:
 
     Attributes:
         bytes: its size.
-        sha256: as computed where the data was read, else as it is recorded; None where neither is known.
-        sha256_from: where that comes from: "the data", "the Hub" in this very run, or "the name of its blob in the local Hub
+        sha256: computed if the data was read, else as recorded; None if neither is known.
+        sha256_from: where it comes from: "the data", "the Hub" (answered in this run), or "the name of its blob in the local Hub
             cache".
-        checked_against: where the hash stands that the data was held against: a download's metadata or a checklist beside
-            the weights, the blob's name; None where the data was not read, or there is none.
+        checked_against: the record that the file's hash was compared with: a download's metadata, a checklist next to the
+            weights, or the blob's name; None if the data was not read or no hash is recorded.
     """
 
     name: str
@@ -72,19 +72,19 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """A checkpoint held against a description: names, shapes and dtypes. It says nothing of the values.
+    """A checkpoint compared with a description: names, shapes and dtypes. It never claims that the values are right.
 
     Attributes:
-        model: the description's id; None where it is not known.
-        convention: whose names the tensors have; None where they have nobody's.
-        verdict: `unreadable` where something could not be read, else whether anything differs.
-        tensors, bytes: those stored, without what a note sets aside: old buffers, a copy of a tied matrix.
-        parameters: those of them that are distinct: a tied matrix counts once, wherever it is stored.
-        components: they sum to the parameters; tensors that no component has stand last, as `unexpected`.
-        ignored: how many findings of which code were to be left out, and are no part of the verdict.
-        files: those the verdict is about.
+        model: the description's id; None if the model is unknown.
+        convention: the naming convention of the tensors; None if they follow none that is described.
+        verdict: `unreadable` if something could not be read, else `differs` if there is an error, else `verified`.
+        tensors, bytes: what is stored, without tensors that a note reports as not counted: old buffers, a copy of a tied matrix.
+        parameters: distinct ones; a tied matrix counts once, wherever it is stored.
+        components: they sum to the parameters; undeclared tensors come last, as `unexpected`.
+        ignored: code -> how many findings `--ignore` left out; they do not affect the verdict.
+        files: the weight files that were checked.
         deep: whether the data was read too.
-        requests: over the network.
+        requests: sent over the network.
     """
 
     model: str | None
@@ -110,7 +110,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A checkpoint of several that could not be checked at all."""
+    """One of several checkpoints, which could not be checked at all."""
 
     source: Source
     error: Refusal
@@ -118,8 +118,8 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
-    """What `atlas verify` says of several checkpoints, in the order they were asked for."""
+class Batch:
+    """The outcomes of several checkpoints, in the order in which they were given."""
 
     checkpoints: tuple[Verification | Failed, ...]
 
@@ -128,8 +128,8 @@ class Several:
         return max((each.exit_code for each in self.checkpoints), default=0)
 
 
-Printed = Verification | Several
-"""One document of `atlas verify --json`."""
+Printed = Verification | Batch
+"""The one document that `atlas verify --json` prints."""
 
 
 def amounts(codes: Mapping[str, int]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from atlas import dtypes
 from atlas.checkpoint.header import Tensor
 from atlas.checkpoint.inventory import Inventory
-from atlas.verification.case import Case
+from atlas.verification.comparison import Comparison
 from atlas.verification.result import Amount, Component
 
 
@@ -22,17 +22,17 @@ class Totals:
     components: tuple[Component, ...]
 
 
-def totals(case: Case) -> Totals:
-    """Add up a case, before any cause has explained part of it away."""
-    rows = {id(row): row for row in case.needed.values()}
-    needed = Counter(map(id, case.needed.values()))
-    odd = [name for name in case.mismatched if name in case.needed]
-    absent = case.needed.keys() - case.found.keys()
-    whole = needed - Counter(id(case.needed[name]) for name in (*odd, *absent))
-    aside = {*case.buffers, *case.copies, *case.mismatched.keys() - odd}
-    counted = [tensor for name, tensor in case.found.items() if name not in aside]
-    lost = _lost(case.inventory, lambda name: case.ours(name) not in aside)
-    expected = {weight.component: 0 for weight in case.graph.weights.values()}
+def totals(comparison: Comparison) -> Totals:
+    """Add up a comparison, before any cause has removed tensors from it."""
+    rows = {id(row): row for row in comparison.needed.values()}
+    needed = Counter(map(id, comparison.needed.values()))
+    odd = [name for name in comparison.mismatched if name in comparison.needed]
+    absent = comparison.needed.keys() - comparison.found.keys()
+    whole = needed - Counter(id(comparison.needed[name]) for name in (*odd, *absent))
+    aside = {*comparison.buffers, *comparison.copies, *comparison.mismatched.keys() - odd}
+    counted = [tensor for name, tensor in comparison.found.items() if name not in aside]
+    lost = _lost(comparison.inventory, lambda name: comparison.ours(name) not in aside)
+    expected = {weight.component: 0 for weight in comparison.graph.weights.values()}
     found = dict(expected)
     elements = 0
     for key, row in rows.items():
@@ -40,21 +40,23 @@ def totals(case: Case) -> Totals:
         if row.tied_to is not None:
             continue
         for weight in row.weights:
-            size = case.graph.size(weight) // math.prod(count for _, count in row.indices)
+            size = comparison.graph.size(weight) // math.prod(count for _, count in row.indices)
             expected[weight.component] += needed[key] * size
             found[weight.component] += whole[key] * size
     for name in odd:
-        if (row := case.needed[name]).tied_to is None:
-            found[row.weights[0].component] += case.mismatched[name].elements
+        if (row := comparison.needed[name]).tied_to is None:
+            found[row.weights[0].component] += comparison.mismatched[name].elements
     components = [Component(id, expected[id], found[id], found[id] - expected[id]) for id in expected]
-    if strange := sum(tensor.elements for tensor in case.unexpected.values()):
+    if strange := sum(tensor.elements for tensor in comparison.unexpected.values()):
         components.append(Component("unexpected", 0, strange, strange))
-    model = case.graph.model
+    model = comparison.graph.model
     dtype = model.dtype
-    if not model.dtype_stated and case.found:
-        dtype = Counter(tensor.dtype.partition("+")[0] for tensor in case.found.values()).most_common(1)[0][0]
+    if not model.dtype_stated and comparison.found:
+        dtype = Counter(tensor.dtype.partition("+")[0] for tensor in comparison.found.values()).most_common(
+            1
+        )[0][0]
     return Totals(
-        tensors=Amount(len(case.needed), len(counted)),
+        tensors=Amount(len(comparison.needed), len(counted)),
         parameters=Amount(sum(expected.values()), sum(found.values()) + strange),
         bytes=Amount(dtypes.size_bytes(dtype, elements), _bytes(counted) - lost),
         components=tuple(components),
@@ -66,7 +68,11 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def _lost(inventory: Inventory, counts: Callable[[str], bool]) -> int:
-    """The bytes of tensors that lie beyond the end of a truncated file, of those that count by their stored names."""
+    """The bytes beyond the end of truncated files, of the tensors that count.
+
+    Args:
+        counts: whether a tensor counts, by its stored name.
+    """
     lost = 0
     for header in inventory.headers.values():
         there = header.file_bytes - header.data_start
@@ -82,7 +88,7 @@ def _lost(inventory: Inventory, counts: Callable[[str], bool]) -> int:
 
 
 def undescribed(inventory: Inventory) -> Totals:
-    """What is there, where no model says what should be."""
+    """The stored amounts, if no model declares what should be there."""
     stored = inventory.tensors.values()
     return Totals(
         tensors=Amount(None, len(stored)),

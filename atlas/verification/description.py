@@ -1,4 +1,4 @@
-"""Which model a checkpoint is held against: the one that was named, else what its own configuration says."""
+"""Which model a checkpoint is compared with: the one named by the user, else the one that its own configuration describes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from atlas.resolution.settings import decode
 from atlas.spec.library import Library
 
 MOST_WARNINGS = 5
-"""Settings that are not understood and are a finding each."""
+"""Unknown settings that get a finding each; more are reported together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A bound model, and what to call what it says.
+    """The model to compare with, and how messages refer to it.
 
     Attributes:
-        file: the configuration that says it; None for a model that was named.
+        file: the configuration file it was read from; None for a model that was named.
     """
 
     graph: Graph
     file: str | None
 
     def warnings(self) -> list[Finding]:
-        """What its configuration says that is not understood and was not used."""
+        """One warning for each setting of the configuration that is not understood."""
         texts = self.graph.model.warnings
         if len(texts) > MOST_WARNINGS:
             more = f"{texts[0]}; {len(texts) - 1:,} more settings are not understood either"
@@ -40,11 +40,12 @@ class Description:
         return [warning(code="config", file=self.file, message=text) for text in texts]
 
     @property
-    def who(self) -> str:
+    def source(self) -> str:
+        """What states its settings, for messages: `config.json`, or the model's id."""
         return self.file or self.graph.model.id
 
     def key(self, name: str) -> str:
-        """What the configuration calls one of our dims or flags: `num_hidden_layers`."""
+        """The configuration's key for one of our dims or flags: `num_hidden_layers`."""
         for table in self.graph.architecture.configs.values():
             if table.file == (self.file or "config.json"):
                 for key, ours in table.used.items():
@@ -53,27 +54,27 @@ class Description:
         return name
 
     def doubt(self, name: str) -> str:
-        """That one of its numbers is probably wrong."""
+        """A clause for messages: one of its numbers is probably wrong."""
         model, key = self.graph.model, self.key(name)
         stated = f"{self.graph.dims[name]:,}"
         if self.file is None:
             return f"{model.id} has {key} {stated}, so this is probably another model"
         if name not in model.dims:
-            return f"{self.file} states no {key}, which means {stated}; it has to be there"
-        return f"{self.file} gives {key} {stated}, which is probably stale"
+            return f"{self.file} does not state {key}, which then means {stated}; add the key"
+        return f"{self.file} states {key} {stated}, which is probably stale"
 
 
-def description(
+def find_description(
     inventory: Inventory, library: Library, model: str | None, repo: str | None = None
 ) -> Description | Finding:
-    """The model to hold the checkpoint against, or why it cannot be had from what lies beside the weights.
+    """The model to compare the checkpoint with, or a finding that says why its configuration gives none.
 
     Args:
-        model: the one that was named; None for what the checkpoint's own configuration says.
-        repo: the Hub id it goes by, which the model is called by too.
+        model: the model named by the user; None for the one that the checkpoint's own configuration describes.
+        repo: the checkpoint's Hub id, which becomes the model's id.
 
     Raises:
-        UnknownModel, ConfigError, NotDescribed: the named model cannot be had.
+        UnknownModel, ConfigError, NotDescribed: the named model cannot be resolved.
     """
     if model is not None:
         return _bound(resolve(model, library), library, None)
@@ -82,8 +83,8 @@ def description(
     if file is None:
         return unreadable(
             code="config",
-            message=f"{store.location}: neither a config.json nor a params.json lies beside the weights, so which model "
-            "they should be is not known; give it with --model, for example --model llama3.1-8b",
+            message=f"{store.location}: there is no config.json or params.json next to the weights, so the model is unknown; "
+            "name it with --model, for example --model llama3.1-8b",
         )
     where = f"{store.location}/{file}"
     try:
@@ -95,11 +96,11 @@ def description(
 
 
 def _configuration(inventory: Inventory) -> str | None:
-    """The configuration's file: the Hub's, unless the weights are Meta's files and theirs is there too."""
-    there = [file for file in CONFIGURATIONS if file in inventory.sizes]
+    """The configuration to read: config.json, or params.json if the weights are Meta's consolidated files."""
+    found = [file for file in CONFIGURATIONS if file in inventory.sizes]
     weights = (*inventory.headers, *inventory.unread, *inventory.absent)
-    metas = bool(weights) and all(file.startswith("consolidated") for file in weights)
-    return (there[-1] if metas else there[0]) if there else None
+    are_metas = bool(weights) and all(file.startswith("consolidated") for file in weights)
+    return (found[-1] if are_metas else found[0]) if found else None
 
 
 def _bound(model: Model, library: Library, file: str | None) -> Description:
