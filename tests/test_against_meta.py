@@ -19,7 +19,7 @@ from atlas.analyse.trace import Pass, trace
 from atlas.graph import tensors
 from atlas.graph.binding import bind
 from atlas.graph.graph import Graph
-from atlas.resolution import feed_forward
+from atlas.resolution import dimensions
 from atlas.resolution.resolve import resolve
 from atlas.spec.library import Library
 
@@ -198,7 +198,7 @@ def test_widths(
     width_of_meta: Callable[[int, int, float | None], int],
 ) -> None:
     assert width_of_meta(dim, multiple_of, multiplier) == width
-    assert feed_forward.width(dim, multiple_of, multiplier) == width
+    assert dimensions.feed_forward_width(dim, multiple_of, multiplier) == width
 
 
 @settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -216,4 +216,4 @@ def test_any_width_is_that_of_meta(
     width_of_meta: Callable[[int, int, float | None], int],
 ) -> None:
     expected = width_of_meta(dim, multiple_of, multiplier)
-    assert feed_forward.width(dim, multiple_of, multiplier) == expected
+    assert dimensions.feed_forward_width(dim, multiple_of, multiplier) == expected

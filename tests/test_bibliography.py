@@ -156,7 +156,7 @@ def test_places_that_are_none(text: str) -> None:
 
 @pytest.mark.parametrize("lines", ["5-4", "0", "0-3", "1-2,9-8"])
 def test_lines_that_are_none(lines: str) -> None:
-    with pytest.raises(SpecError, match=f"{lines} are no lines"):
+    with pytest.raises(SpecError, match=f"{lines} are not valid line ranges"):
         place(f"llama3 {lines} sha256:{HASH}")
 
 

@@ -96,7 +96,7 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     # ---- ports and operands
     "a port of another shape": (
         [(LLAMA, FINAL_NORM, FINAL_NORM.replace('"layers"', '"tokens"'))],
-        "norm: x wants (batch positions dim), tokens is (batch positions)",
+        "norm: x expects (batch positions dim), tokens is (batch positions)",
     ),
     "too many operands for a component": (
         [(LLAMA, FINAL_NORM, FINAL_NORM.replace('"layers"', '["layers", "tokens"]'))],
@@ -108,19 +108,19 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     ),
     "a node of nothing": (
         [(LLAMA, FINAL_NORM, FINAL_NORM.replace('"layers"', '"layer"'))],
-        "norm: is of 'layer', which nothing before it makes",
+        "norm: is of 'layer', which no earlier node sets",
     ),
     "a node of itself": (
         [(LLAMA, FINAL_NORM, FINAL_NORM.replace('"layers"', '"norm"'))],
-        "norm: is of 'norm', which nothing before it makes",
+        "norm: is of 'norm', which no earlier node sets",
     ),
     "a node of what comes after it": (
         [(LLAMA, 'id = "attention_norm", is = "rms_norm", of = "x"', 'id = "attention_norm", is = "rms_norm", of = "h"')],
-        "attention_norm: is of 'h', which nothing before it makes",
+        "attention_norm: is of 'h', which no earlier node sets",
     ),
     "a node of what another block makes inside": (
         [(LLAMA, 'id = "ffn_norm", is = "rms_norm", of = "x"', 'id = "ffn_norm", is = "rms_norm", of = "attention"')],
-        "ffn_norm: is of 'attention', which nothing before it makes",
+        "ffn_norm: is of 'attention', which no earlier node sets",
     ),
     "a component there is none of": (
         [(LLAMA, 'is = "glu"', 'is = "gul"')],
@@ -128,24 +128,24 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     ),
     "a step of something unknown": (
         [(GLU, 'of     = ["x", "w3"]', 'of     = ["x", "w4"]')],
-        "component glu: up: 'w4' is no port, weight or earlier step",
+        "component glu: up: 'w4' is not a port, weight or earlier step",
     ),
     "a step of a later step": (
         [(GLU, 'of     = ["gate"]', 'of     = ["hidden"]')],
-        "component glu: opened: 'hidden' is no port, weight or earlier step",
+        "component glu: opened: 'hidden' is not a port, weight or earlier step",
     ),
     "an operand chosen by no index": (
         [(GLU, 'of     = ["x", "w3"]', 'of     = ["x", "w3[gate]"]')],
-        "component glu: up: 'w3[gate]': gate does not hold indices along an axis of w3",
+        "component glu: up: 'w3[gate]': gate does not contain indices along an axis of w3",
     ),
     "an operand chosen by something unknown": (
         [(GLU, 'of     = ["x", "w3"]', 'of     = ["x", "w3[best]"]')],
-        "component glu: up: 'best' is no port, weight or earlier step",
+        "component glu: up: 'best' is not a port, weight or earlier step",
     ),
     # ---- operations
     "an unknown operation": (
         [(NORM, 'op          = "rms"', 'op          = "rmz"')],
-        "component rms_norm: normed (at llama.attention_norm): no operation is called 'rmz'; there are contract",
+        "component rms_norm: normed (at llama.attention_norm): unknown operation 'rmz'; expected one of contract",
     ),
     "a wrong number of operands": (
         [(GLU, 'of     = ["x", "w3"]', 'of     = ["x"]')],
@@ -190,7 +190,7 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     ),
     "a step by something unknown": (
         [(NORM, 'by          = "eps"', 'by          = "epsilon"')],
-        "component rms_norm: normed: by = 'epsilon': no parameter is called that",
+        "component rms_norm: normed: by = 'epsilon': there is no such parameter",
     ),
     "a condition on something unknown": (
         [(GLU, 'title = "Gate bias"\nwhen  = "bias"', 'title = "Gate bias"\nwhen  = "baes"')],
@@ -199,19 +199,19 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     # ---- layers
     "a block there is none of": (
         [(LLAMA, '[{ block = "feed_forward" }]', '[{ block = "feedforward" }]')],
-        "layers: no block is called 'feedforward'",
+        "layers: unknown block 'feedforward'",
     ),
     "a stack there is none of": (
         [(LLAMA, STACK, STACK.replace('"layers"', '"layer"'))],
-        "graph: no stack is called 'layer'",
+        "graph: unknown stack 'layer'",
     ),
     "a stack of nothing": (
         [(LLAMA, STACK, STACK.replace("tok_embeddings", "embeddings"))],
-        "layers: is of 'embeddings', which nothing before it makes",
+        "layers: is of 'embeddings', which no earlier node sets",
     ),
     "a part that is a node and a stack": (
         [(LLAMA, STACK, f'{{ node = {FINAL_NORM}, stack = "layers", of = "tok_embeddings" }}')],
-        "graph: each part is a node, or a stack `of` something",
+        "graph: each part must be a node, or a stack with `of`",
     ),
     "a graph of nothing": (
         [(LLAMA, "\ngraph = [", "\ngraph = []\nstray = [")],
@@ -234,11 +234,11 @@ WRONG: dict[str, tuple[list[Change], str]] = {
             (LLAMA, 'id = "out", is = "add", of = ["x", "feed_forward"]', 'id = "out", is = "idle", of = "x"'),
             ("components/idle.toml", "", 'id = "idle"\nin = { x = "batch positions dim" }\nparams = { on = false }\nsteps = [{ id = "s", op = "cast", of = ["x"], shape = "batch positions dim", when = "on" }]'),
         ],
-        "out: no step of idle is there under these conditions",
+        "out: no step of idle applies under these conditions",
     ),
     "a part that is neither node nor stack": (
         [(LLAMA, STACK, '{ stack = "layers" }')],
-        "graph: each part is a node, or a stack `of` something",
+        "graph: each part must be a node, or a stack with `of`",
     ),
     "a stack over an axis that counts nothing": (
         [(LLAMA, 'over   = "n_layers"', 'over   = "n_heads"')],
@@ -250,15 +250,15 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     ),
     "no block fits": (
         [(LLAMA, LAYERS, 'layers = [[{ block = "attention", first = "2" }], [{ block = "feed_forward" }]]')],
-        "layers: no block fits layer 2",
+        "layers: no rule of a block matches layer 2",
     ),
     "every layer but none": (
         [(LLAMA, LAYERS, 'layers = [[{ block = "attention", every = "0" }], [{ block = "feed_forward" }]]')],
-        "layers: attention stands in every 0th layer; expected 1 or more",
+        "layers: attention: every = 0, expected 1 or more",
     ),
     "layers the model does not list": (
         [(LLAMA, LAYERS, 'layers = [[{ block = "attention", at = "global_layers" }], [{ block = "feed_forward" }]]')],
-        "layers: a test's configuration lists no layers called 'global_layers'",
+        "layers: a test's configuration has no list of layers called 'global_layers'",
     ),
     "a pattern of unknown length": (
         [(LLAMA, LAYERS, 'layers = [[{ block = "attention", every = "period" }], [{ block = "feed_forward" }]]')],
@@ -266,16 +266,16 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     ),
     "a block that hands on another shape": (
         [(LLAMA, '  { id = "out", is = "add", of = ["x", "feed_forward"] },', '  { id = "out", is = "linear", of = "feed_forward" },')],
-        "feed_forward: hands on (batch positions vocab_size), but receives (batch positions dim)",
+        "feed_forward: its result is (batch positions vocab_size), but its input is (batch positions dim)",
     ),
     # ---- one name, one node
     "one block in two places of a layer": (
         [(LLAMA, LAYERS, 'layers = [[{ block = "attention" }], [{ block = "attention" }]]')],
-        "attention_norm: stands in two places of the graph; rename one of them",
+        "attention_norm: is in two places of the graph; rename one of them",
     ),
     "one node in two blocks of a layer": (
         [(LLAMA, 'id = "out", is = "add"', 'id = "h", is = "add"')],
-        "h: stands in two places of the graph; rename one of them",
+        "h: is in two places of the graph; rename one of them",
     ),
     "one node twice in a block": (
         [(LLAMA, '{ id = "out", is = "add", of = ["x", "feed_forward"] }', '{ id = "ffn_norm", is = "add", of = ["x", "feed_forward"] }')],
@@ -283,22 +283,22 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     ),
     "one node at the top and in a layer": (
         [(LLAMA, FINAL_NORM, FINAL_NORM + ' },\n  { node = { id = "ffn_norm", is = "rms_norm", of = "norm" }')],
-        "ffn_norm: stands in two places of the graph; rename one of them",
+        "ffn_norm: is in two places of the graph; rename one of them",
     ),
     "one name for a node and a block": (
         [(LLAMA, "[blocks]", '[blocks]\nnorm = [{ id = "n", is = "rms_norm", of = "x" }]')],
-        "norm: is the name of a block as well; rename one of them",
+        "norm: is also the name of a block; rename one of them",
     ),
     "one stack twice": (
         [(LLAMA, STACK, f'{STACK},\n  {{ stack = "layers", of = "layers" }}')],
-        "layers: stands in two places of the graph; rename one of them",
+        "layers: is in two places of the graph; rename one of them",
     ),
     "one weight in two shapes": (
         [
             (LLAMA, LAYERS, 'layers = [[{ block = "attention" }], [{ block = "narrow", first = "1" }, { block = "feed_forward" }]]'),
             (LLAMA, "[blocks]", '[blocks]\nnarrow = [{ id = "feed_forward", is = "glu", of = "x", axes = { ffn_dim = "vocab_size" } }]'),
         ],
-        "feed_forward.w1: stands in two blocks with two shapes, (vocab_size dim) and (ffn_dim dim); rename one of the nodes",
+        "feed_forward.w1: is in two blocks with different shapes, (vocab_size dim) and (ffn_dim dim); rename one of the nodes",
     ),
     # ---- ties
     "a tie to nothing": (
@@ -365,9 +365,9 @@ def axis(name: str, more: str) -> str:
     ("axes", "dims", "words"),
     [
         (axis("n_heads", "is = 'n_kv_heads two'"), {"n_kv_heads": 4}, "n_heads (mine) is 12, but n_kv_heads × two is 8"),
-        (axis("pair", "size = 'head_dim / 3'"), {}, "pair (mine) cannot be had: 'head_dim / 3': 4 does not divide by 3"),
+        (axis("pair", "size = 'head_dim / 3'"), {}, "pair (mine) cannot be derived: 'head_dim / 3': 4 does not divide by 3"),
         (axis("pair", "size = 'head_dim - 4'"), {}, "pair (mine) is 0, expected a positive integer"),
-        (axis("two", "size = '2 +'"), {}, "two (mine) cannot be had: '2 +' is not arithmetic on named axes"),
+        (axis("two", "size = '2 +'"), {}, "two (mine) cannot be derived: '2 +' is not arithmetic on named axes"),
     ],
 )  # fmt: skip
 def test_sizes_that_cannot_be(
@@ -413,9 +413,9 @@ def model(library: Library, **change: Any) -> Model:
         ({"dims": {"n_layers": None}}, "m: n_layers (layers) is not given"),
         ({"dims": {"ffn_dim": 0}}, "m: ffn_dim (width inside the feed-forward) is 0, expected a positive integer"),
         ({"dims": {"dim": -48, "head_dim": 4}}, "m: dim (width of the residual stream) is -48, expected a positive integer"),
-        ({"dims": {"n_kv_heads": 5}}, "m: group (query heads that share one key and value head) cannot be had: 'n_heads / n_kv_heads': 12 does not divide by 5"),
-        ({"dims": {"dim": 50}}, "m: head_dim (width of a head) cannot be had: 'dim / n_heads': 50 does not divide by 12"),
-        ({"dims": {"head_dim": 5}}, "m: pair (planes of a head that rotate) cannot be had: 'head_dim / 2': 5 does not divide by 2"),
+        ({"dims": {"n_kv_heads": 5}}, "m: group (query heads that share one key and value head) cannot be derived: 'n_heads / n_kv_heads': 12 does not divide by 5"),
+        ({"dims": {"dim": 50}}, "m: head_dim (width of a head) cannot be derived: 'dim / n_heads': 50 does not divide by 12"),
+        ({"dims": {"head_dim": 5}}, "m: pair (planes of a head that rotate) cannot be derived: 'head_dim / 2': 5 does not divide by 2"),
         ({"dims": {"n_layers": 1_025}}, "m: n_layers is 1,025; at most 1,024 can be described"),
         ({"dims": {"group": 3}}, "m: n_heads (query heads) is 12, but n_kv_heads × group is 18"),
         ({"dims": {"hidden_size": 48}}, "dims of m: hidden_size: no such axis in axes.toml"),
@@ -497,9 +497,9 @@ def test_an_architecture_may_name_its_tensors_in_one_way_only(
 @pytest.mark.parametrize(
     ("shape", "words"),
     [
-        ("batch positions ffn_dim", "rename cannot call dim ffn_dim: their sizes are 48 and 80"),
-        ("batch keys dim", "rename cannot call positions keys: their sizes are free and free"),
-        ("batch positions dim", "no axis has another name"),
+        ("batch positions ffn_dim", "cannot rename dim to ffn_dim: their sizes are 48 and 80"),
+        ("batch keys dim", "cannot rename positions to keys: their sizes are free and free"),
+        ("batch positions dim", "no axis is renamed"),
         ("batch positions", "its operand has the axes (batch positions dim)"),
     ],
 )
@@ -521,7 +521,11 @@ def kinds(library: Library, layers: str, overlay: Any, **change: Any) -> list[st
         (LLAMA, "[blocks]", '[blocks]\na = [{ id = "a", is = "rms_norm", of = "x" }]\nb = [{ id = "b", is = "rms_norm", of = "x" }]\nc = [{ id = "c", is = "rms_norm", of = "x" }]'),
     ]  # fmt: skip
     graph = bind(model(library, dims={"n_layers": 7}, **change), changed(changes, overlay))
-    return [block.id for layer, block in graph.walk() if layer is not None and block.id != "feed_forward"]
+    return [
+        block.id
+        for layer, block in graph.blocks_in_order()
+        if layer is not None and block.id != "feed_forward"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -393,12 +393,16 @@ def test_mistral_without_a_window(bound: Bound, small: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('like = "llama"', 'like = "lama"', "configs.mistral: like = 'lama', which is no table of it"),
-        ('like = "llama"', 'like = "mistral"', "configs.mistral: mistral is like mistral"),
+        (
+            'like = "llama"',
+            'like = "lama"',
+            "configs.mistral: like = 'lama': the architecture has no such table",
+        ),
+        ('like = "llama"', 'like = "mistral"', "configs.mistral: mistral extends mistral"),
         (
             "[configs.llama] # transformers' LlamaConfig, `model_type` llama",
             '[configs.llama]\nlike = "mistral"',
-            "configs.llama: mistral is like llama is like mistral",
+            "configs.llama: mistral extends llama extends mistral",
         ),
     ],
 )
@@ -559,7 +563,7 @@ def test_a_vocabulary_left_to_the_tokenizer(file: str, bound: Bound, small: dict
     """Llama 2's own params.json says -1."""
     settings = small if file == "config.json" else META
     with pytest.raises(
-        ConfigError, match="vocab_size is -1: Meta's Llama 2 files leave it to the tokenizer"
+        ConfigError, match="vocab_size is -1, the placeholder in Meta's Llama 2 files"
     ) as caught:
         bound(settings | {"vocab_size": -1}, file)
     assert "32000" in caught.value.hint
@@ -760,15 +764,15 @@ def test_quantised_params_are_counted_with_a_note(bound: Bound, library: Library
         ("null", "expected a JSON object of settings, found null"),
         ('"llama"', 'expected a JSON object of settings, found "llama"'),
         ("12", "expected a JSON object of settings, found 12"),
-        ('{"vocab_size": 1, "vocab_size": 2}', "the key 'vocab_size' stands twice in one object"),
-        ('{"a": {"b": 1, "b": 1}}', "the key 'b' stands twice in one object"),
+        ('{"vocab_size": 1, "vocab_size": 2}', "duplicate key 'vocab_size' in one object"),
+        ('{"a": {"b": 1, "b": 1}}', "duplicate key 'b' in one object"),
         (
             "version https://git-lfs.github.com/spec/v1\noid sha256:9a\nsize 3",
             "is a Git LFS pointer, not the file itself",
         ),
-        ("[" * 100_000 + "]" * 100_000, "not JSON that can be read"),
-        ('{"a": ' * 50_000 + "1" + "}" * 50_000, "not JSON that can be read"),
-        ('{"hidden_size": ' + "9" * 5_000 + "}", "not JSON that can be read"),
+        ("[" * 100_000 + "]" * 100_000, "JSON beyond the reader's limits"),
+        ('{"a": ' * 50_000 + "1" + "}" * 50_000, "JSON beyond the reader's limits"),
+        ('{"hidden_size": ' + "9" * 5_000 + "}", "JSON beyond the reader's limits"),
         ("<!doctype html><html></html>", "not JSON: Expecting value at line 1, column 1"),
     ],
 )

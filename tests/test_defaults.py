@@ -125,10 +125,10 @@ def test_a_model_of_one_s_own_states_its_settings_itself(tmp_path: Path) -> None
     [
         ({"family": 'follows = "nobody"'}, "follows = 'nobody'"),
         ({"family": 'follows = "mine"'}, "follows = 'mine'"),
-        ({"id": "../../x"}, "expected small letters"),
-        ({"id": "llama3-8b"}, "is a name of llama3-8b already"),
+        ({"id": "../../x"}, "expected lower-case letters"),
+        ({"id": "llama3-8b"}, "is already a name of llama3-8b"),
         ({"alias": "meta-llama/Meta-Llama-3-8B"}, "already"),
-        ({"architecture": "../../etc/passwd"}, "its settings are those of llama"),
+        ({"architecture": "../../etc/passwd"}, "its settings describe llama"),
     ],
 )
 def test_specs_check_says_what_does_not_hold_together(

@@ -148,7 +148,7 @@ def test_sizes_are_all_different(graph: Graph) -> None:
 
 
 def test_layers_of_two_kinds_in_a_pattern(graph: Graph) -> None:
-    walked = [(layer, block.id) for layer, block in graph.walk()]
+    walked = [(layer, block.id) for layer, block in graph.blocks_in_order()]
     expected: list[tuple[int | None, str]] = [(None, "tok_embeddings"), (None, "patch_embedding")]
     for layer in range(V_LAYERS):
         expected += [(layer, "look"), (layer, "think")]
@@ -364,7 +364,7 @@ def test_weights_of_different_layers_are_not_packed(overlay: Any) -> None:
     folder = overlay({"architectures/patchwork.toml": text.replace(old, packed)}).folders[-1]
     library = Library(SPECS, folder)
     graph = bind(config.describe(SETTINGS, library, id="packed"), library)
-    with pytest.raises(AtlasError, match="packs weights that stand in different layers"):
+    with pytest.raises(AtlasError, match="packs weights of different layers"):
         tensors.rows(graph, "meta")
 
 
@@ -595,7 +595,7 @@ def listed(layers: Any) -> dict[str, Any]:
 def test_layers_may_be_listed_one_by_one(layers: list[int], listing: Library) -> None:
     """Each cross-attention layer has one number more, its gate, than a layer of self-attention."""
     graph = bind(config.describe(listed(layers), listing, id="listed"), listing)
-    found = [layer for layer, block in graph.walk() if block.id == "cross"]
+    found = [layer for layer, block in graph.blocks_in_order() if block.id == "cross"]
     assert found == sorted(layers)
     assert parameters.total(graph) == TOTAL - 2 + len(layers)
 
@@ -619,7 +619,7 @@ def test_other_layers_are_a_difference(listing: Library) -> None:
         ([True], "expected a list of layers' numbers"),
         (["2"], "expected a list of layers' numbers"),
         (3, "cross_attention_layers is 3, expected a list of layers' numbers"),
-        (None, "listed lists no layers called 'cross_layers'"),
+        (None, "listed has no list of layers called 'cross_layers'"),
     ],
 )
 def test_lists_that_are_none(layers: Any, words: str, listing: Library) -> None:

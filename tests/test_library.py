@@ -292,8 +292,11 @@ def test_every_conflict_is_one(library: Library, described: list[tuple[spec.Fami
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"field": "n_kv_head", "used": 32}, "conflict n_kv_head: the entry has no such argument"),
-        ({"field": "lora_args", "absent": True}, "conflict lora_args: the entry has no such argument"),
+        ({"field": "n_kv_head", "used": 32}, "conflict n_kv_head: the catalogue entry has no such argument"),
+        (
+            {"field": "lora_args", "absent": True},
+            "conflict lora_args: the catalogue entry has no such argument",
+        ),
         (
             {"field": "rope_scaling.factor", "used": "32"},
             "conflict rope_scaling.factor: used = '32', expected a number",
@@ -500,7 +503,7 @@ def test_a_file_is_called_what_it_calls_itself(overlay: Callable[[Mapping[str, s
 @pytest.mark.parametrize(
     ("axes", "words"),
     [
-        ("a = { meaning = '', symbol = '', is = 'b dim' }", "a is made of b, which is no axis"),
+        ("a = { meaning = '', symbol = '', is = 'b dim' }", "a is made of b, which is not an axis"),
         ("a = { meaning = '', symbol = '', is = 'dim a' }", "a is made of a"),
         (
             "a = { meaning = '', symbol = '', is = 'b' }\nb = { meaning = '', symbol = '', is = 'a' }",

@@ -36,26 +36,26 @@ GOOD: list[tuple[str, list[str], str, str | None]] = [
 ]
 
 BAD: list[tuple[str, list[str], str, str | None, str]] = [
-    ("contrct", ["b t d"], "b t d", None, "no operation is called 'contrct'; there are contract, take"),
+    ("contrct", ["b t d"], "b t d", None, "unknown operation 'contrct'; expected one of contract, take"),
     ("contract", ["b t d"], "b t d", None, "contract takes 2 operands, given 1"),
     ("cast", ["b t d", "d"], "b t d", None, "cast takes 1 operand, given 2"),
     ("rms", ["b t d"], "b t d", None, "rms needs the axis it runs over (`over`)"),
     ("contract", ["b t d", "f d"], "b t g", None, "contract cannot give (b t g): no operand has g"),
     ("contract", ["b t d", "f e"], "b t f", None, "d, e is in one operand only and not in the result"),
-    ("contract", ["b t d", "f d"], "b t f d", None, "nothing is summed over"),
+    ("contract", ["b t d", "f d"], "b t f d", None, "no axis is summed over"),
     ("take", ["b t", "v d"], "b t v", None, "its result is (b t d)"),
     ("add", ["b t d", "b t f"], "b t d", None, "an operand has f, which the result lacks"),
     ("mul", ["b t", "d"], "b t d h", None, "no operand has h"),
-    ("scale", ["b t d"], "b d t", None, "its result has the axes of its operand, (b t d)"),
-    ("softmax", ["b t s"], "b t s", "d", "it runs over d, which its operand does not have"),
-    ("sum", ["b t d"], "b t", "x", "it sums over x, which its operand does not have"),
+    ("scale", ["b t d"], "b d t", None, "the result must have the axes of the operand, (b t d)"),
+    ("softmax", ["b t s"], "b t s", "d", "it runs over d, which is not an axis of the operand"),
+    ("sum", ["b t d"], "b t", "x", "it sums over x, which is not an axis of the operand"),
     ("sum", ["b t x d"], "b t x", "x", "its result is (b t d)"),
-    ("top_k", ["b t n"], "b t x", "m", "it chooses along m, which its operand does not have"),
+    ("top_k", ["b t n"], "b t x", "m", "it selects along m, which is not an axis of the operand"),
     ("top_k", ["b t n"], "t b x", "n", "its result is (b t) and one more axis"),
     ("cache", ["b positions k"], "b positions k", None, "its result is (b keys k), on keys"),
     ("cache", ["b t k"], "b t k", None, "on keys"),
     ("rename", ["b patches h"], "b h", None, "its operand has the axes (b patches h)"),
-    ("rename", ["b patches h"], "b patches h", None, "no axis has another name"),
+    ("rename", ["b patches h"], "b patches h", None, "no axis is renamed"),
 ]
 
 

@@ -45,7 +45,7 @@ def test_any_lines_of_any_text(times: int) -> None:
             text = Text(content, "x")
             # As the description says it: each line is ended by one newline, which the last may lack.
             lines = content.removesuffix(b"\n").split(b"\n") if content else []
-            assert text.count == len(lines)
+            assert text.line_count == len(lines)
             problem = evidence.compare(text, ranges, "0" * 64)
             assert problem is not None
             numbers = [n for first, last in ranges for n in range(first, min(last, len(lines) + 1) + 1)]

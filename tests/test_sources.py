@@ -166,7 +166,7 @@ def test_a_replaced_object_is_not_what_the_revision_names(clone: tuple[Path, str
 def test_a_long_file_is_refused_by_its_size(clone: tuple[Path, str]) -> None:
     folder, revision = clone
     assert clones.file_at(folder, revision, "a/x.py", most=len(CONTENT)) == CONTENT
-    with pytest.raises(SourceError, match="has 13 bytes; at most 12"):
+    with pytest.raises(SourceError, match="has 13 bytes; the limit for a source is 12"):
         clones.file_at(folder, revision, "a/x.py", most=12)
 
 
@@ -179,7 +179,7 @@ def test_an_object_that_is_a_fifo_ends(
     os.mkfifo(object_)
     monkeypatch.setattr(clones, "MOST_SECONDS", 0.3)
     reader = Reader(described(tmp_path, revision=revision, path="a/x.py"), {"e": folder})
-    assert "git has not read the file" in str(reader.read("e"))
+    assert "git did not read the file" in str(reader.read("e"))
 
 
 @pytest.mark.parametrize(
@@ -338,9 +338,9 @@ def test_what_is_kept_in_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_newlines_alone_end_lines(content: bytes, lines: list[bytes]) -> None:
     text = Text(content, "x")
-    assert text.count == len(lines)
-    assert [text.cut([[n, n]])[0] for n in range(1, len(lines) + 1)] == lines
-    assert text.cut([[1, len(lines)]]) == lines
+    assert text.line_count == len(lines)
+    assert [text.lines([[n, n]])[0] for n in range(1, len(lines) + 1)] == lines
+    assert text.lines([[1, len(lines)]]) == lines
 
 
 def test_lines_are_compared_as_bytes() -> None:
@@ -364,7 +364,7 @@ def test_lines_that_are_not_there_or_are_cited_twice(ranges: list[list[int]]) ->
         (b"[" * 100_000, "nested too deeply"),
         (b'{"a":' * 100_000, "nested too deeply"),
         (b'{"a": ' + b"9" * 5000 + b"}", "thousands of digits"),
-        (b'{"a": 1, "a": 2}', 'the key "a" twice'),
+        (b'{"a": 1, "a": 2}', 'duplicate key "a"'),
         (b"\xff", "byte 0 is not UTF-8"),
         (b"a: 1", "not JSON"),
         (b"[]", "not a JSON object"),

@@ -29,62 +29,62 @@ FFN_NORM = '"model.layers.{layer}.post_attention_layernorm.weight" = "ffn_norm.w
 NORM = '"model.norm.weight"                                    = "norm.weight"'
 
 WRONG: dict[str, tuple[str, str, str]] = {
-    "a weight without a name": (VALUE, "", "gives no name to attention.wv"),
-    "two weights without a name": (f"{GATE}\n", "# ", "gives no name to feed_forward.w1, feed_forward.w2"),
+    "a weight without a name": (VALUE, "", "no name for attention.wv"),
+    "two weights without a name": (f"{GATE}\n", "# ", "no name for feed_forward.w1, feed_forward.w2"),
     "a weight named twice": (
         NORM,
         f'{NORM}\n"model.final.weight" = "norm.weight"',
-        "norm.weight is named twice",
+        "norm.weight has two names",
     ),
     "a weight packed with itself": (
         NORM,
         '"model.norm.weight" = "norm.weight + norm.weight = *"',
-        "norm.weight is named twice",
+        "norm.weight has two names",
     ),
     "a weight its component has not": (
         VALUE,
         '"model.layers.{layer}.self_attn.v_proj.weight" = "attention.wz"',
-        "holds attention.wz, which no component declares",
+        "contains attention.wz, which no component declares",
     ),
     "a weight of a node there is none of": (
         NORM,
         f'{NORM}\n"model.bias" = "norms.bias"',
-        "'model.bias' holds norms.bias, which no component declares",
+        "'model.bias' contains norms.bias, which no component declares",
     ),
     "an optional weight misspelt": (
         NORM,
         f'{NORM}\n"model.layers.{{layer}}.b" = "attention.bz"',
-        "holds attention.bz, which no component declares",
+        "contains attention.bz, which no component declares",
     ),
     "a layout of other axes": (
         QUERY,
         QUERY.replace("(n_heads two pair) dim", "(n_kv_heads two pair) dim"),
-        "((n_kv_heads two pair) dim) does not rearrange ((n_heads head_dim) dim)",
+        "((n_kv_heads two pair) dim) is not a permutation of ((n_heads head_dim) dim)",
     ),
     "a layout that lacks an axis": (
         QUERY,
         QUERY.replace("(n_heads two pair) dim", "(n_heads two) dim"),
-        "((n_heads two) dim) does not rearrange ((n_heads head_dim) dim)",
+        "((n_heads two) dim) is not a permutation of ((n_heads head_dim) dim)",
     ),
     "a layout that says an axis twice": (
         VALUE,
         VALUE.replace('"attention.wv"', '"attention.wv = (n_kv_heads head_dim dim) dim"'),
-        "does not rearrange ((n_kv_heads head_dim) dim)",
+        "is not a permutation of ((n_kv_heads head_dim) dim)",
     ),
     "a layer without a placeholder": (
         VALUE,
         '"model.v_proj.weight" = "attention.wv"',
-        "'model.v_proj.weight': attention.wv stands in the layers of a stack, expected {layer}",
+        "'model.v_proj.weight': attention.wv is in every layer of a stack, expected the placeholder {layer}",
     ),
     "a placeholder without a layer": (
         NORM,
         '"model.{layer}.norm.weight" = "norm.weight"',
-        "'model.{layer}.norm.weight': n_layers is no axis of norm.weight",
+        "'model.{layer}.norm.weight': n_layers is not an axis of norm.weight",
     ),
     "a placeholder that counts nothing": (
         VALUE,
         VALUE.replace("v_proj", "v_proj.{head}"),
-        "no axis counts {head}",
+        "no axis has the index {head}",
     ),
     "braces that are no placeholder": (
         NORM,
@@ -99,17 +99,17 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "weights packed across layers": (
         ATTENTION_NORM,
         '"model.norms.{layer}" = "attention_norm.weight + norm.weight = *"',
-        "packs weights that stand in different layers",
+        "packs weights of different layers",
     ),
     "weights packed of which some are not there": (
         VALUE,
         VALUE.replace('"attention.wv"', '"attention.wv + attention.bv = *"'),
-        "packs weights of which this model has only some",
+        "packs several weights, and this model has only some of them",
     ),
     "weights packed along an axis one of them has not": (
         FFN_NORM,
         '"model.layers.{layer}.mlp.gate" = "ffn_norm.weight + feed_forward.w1 = * ffn_dim"',
-        "does not rearrange (dim)",
+        "is not a permutation of (dim)",
     ),
     "a block there is none of": (
         VALUE,

@@ -114,7 +114,7 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
     model = graph.model
     published = tensors.published(graph)
     by_convention = {name: parameters.stored(graph, name) for name in graph.architecture.conventions}
-    notes = list(model.notes) + [f"{gap.says[0].upper()}{gap.says[1:]}." for gap in model.gaps]
+    notes = list(model.notes) + [f"{gap.reason[0].upper()}{gap.reason[1:]}." for gap in model.gaps]
     if not model.dtype_stated:
         notes.append(f"The configuration states no dtype; bytes are for {model.dtype}, an assumption.")
     catalogued = model.as_catalogued
@@ -128,7 +128,7 @@ def count(graph: Graph, library: Library, *, by: str = "component", devices: int
         by_convention={name: elements for name, (_, elements) in by_convention.items()},
         stored_elements=by_convention[published][1],
         weight_bytes=None
-        if any("memory" in gap.affects and "flops" in gap.affects for gap in model.gaps)
+        if any("weights" in gap.affects for gap in model.gaps)
         else dtypes.size_bytes(model.dtype, by_convention[published][1]),
         dtype=model.dtype,
         tensor_count=by_convention[published][0],
@@ -173,7 +173,7 @@ def _layers(graph: Graph) -> list[Layer]:
         if block.stack
     }
     found: dict[tuple[str, int], int] = {}
-    for i, block in graph.walk():
+    for i, block in graph.blocks_in_order():
         if block.stack is not None and i is not None:
             found[block.stack, i] = found.get((block.stack, i), 0) + each[block.id]
     return [Layer(stack, i, parameters) for (stack, i), parameters in found.items()]
@@ -194,7 +194,7 @@ def _tensors(graph: Graph) -> list[Tensor]:
                 table |= {(weight.id, layer): name for weight in row.weights}
         names[convention] = table
     found = []
-    for i, block in graph.walk():
+    for i, block in graph.blocks_in_order():
         for node in block.nodes:
             for weight in node.weights:
                 other = graph.tied_to(weight)

@@ -118,7 +118,7 @@ def trace(graph: Graph, sizes: Pass | None = None) -> Trace:
             flops_of(graph, [s for node in block.nodes for s in node.steps], known) * block.instances
         )
     steps: list[TracedStep] = []
-    for layer, block in graph.walk():
+    for layer, block in graph.blocks_in_order():
         if layer is None:
             steps += rows[block.id]
         else:

@@ -20,7 +20,7 @@ MOST_CONFIG_BYTES = 16 * 2**20
 _NAME = "config.json"
 
 
-def config_file(repo: str) -> Path:
+def config_file(repo: str, revision: str | None = None) -> Path:
     """A repository's config.json: from the local cache if it is there, else fetched, that one file alone.
 
     Raises:
@@ -32,10 +32,10 @@ def config_file(repo: str) -> Path:
     where = f"{repo}/{_NAME}"
     with Refusals(repo, _NAME):
         validate_repo_id(repo)
-        folder = cache.snapshot(repo, None)
+        folder = cache.snapshot(repo, revision)
         if folder is not None and os.path.isfile(folder / _NAME):
             return folder / _NAME
-        data, commit = patiently(partial(_fetched, repo, where))
+        data, commit = patiently(partial(_fetched, repo, revision, where))
         if len(data) > MOST_CONFIG_BYTES:
             raise HubError(
                 f"{where}: larger than {MOST_CONFIG_BYTES:,} bytes, the most that is read of such a file",
@@ -48,15 +48,15 @@ def config_file(repo: str) -> Path:
                 code="transfer",
             )
         path = cache.store(repo, commit, _NAME, len(data), None, partial(_written, data))
-        cache.point(repo, None, commit)
+        cache.point(repo, revision, commit)
     return path
 
 
-def _fetched(repo: str, where: str) -> tuple[bytes, str | None]:
+def _fetched(repo: str, revision: str | None, where: str) -> tuple[bytes, str | None]:
     """The file, or what shows it to be too long, and the commit that the server states."""
     from huggingface_hub import hf_hub_url
 
-    with Wire().reply(hf_hub_url(repo, _NAME), where, COMPRESSED) as reply:
+    with Wire().reply(hf_hub_url(repo, _NAME, revision=revision), where, COMPRESSED) as reply:
         return body(decoded(reply.response, where), MOST_CONFIG_BYTES, where), reply.first("x-repo-commit")
 
 

@@ -1,4 +1,4 @@
-"""`atlas evidence check`: every pinned source read, and the cited lines compared."""
+"""`atlas evidence check`: read every pinned source and compare the cited lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from atlas.report import console
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="The sources that the description rests on.", no_args_is_help=True)
+    group = typer.Typer(help="Check the cited sources of the descriptions.", no_args_is_help=True)
     group.command("check")(check)
     app.add_typer(group, name="evidence")
 
@@ -22,14 +22,12 @@ def check(
         list[str] | None,
         typer.Option("--source", metavar="ID=PATH", help="A clone, a package or a file to read. Repeatable."),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 where a source is not at hand.")] = False,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Do not ask the web for what is not at hand.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 if a source is not available.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not download sources.")] = False,
     json: Json = False,
     specs: Specs = None,
 ) -> None:
-    """Read every cited source, a clone, an installed package or else the web, and compare the cited lines' hashes.
+    """Read every cited source (from a clone, an installed package or the web) and compare the hashes of the cited lines.
 
     Example: atlas evidence check --source llama3=../llama3
     """
@@ -51,7 +49,7 @@ def check(
             console.out(console.table(["", "cite", "source", "lines", "found"], rows))
             console.write("")
         console.write(
-            f"{result.ok} cited places hold, {result.differs} differ, {result.unchecked} could not be checked"
+            f"{result.ok} cited places match, {result.differs} differ, {result.unchecked} could not be checked"
         )
     if result.differs or (strict and result.unchecked):
         raise typer.Exit(1)

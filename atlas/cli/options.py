@@ -74,9 +74,10 @@ def library_of(specs: list[Path] | None) -> Library:
 def graph_of(name: str, library: Library) -> Graph:
     """The bound graph of a MODEL; its configuration's warnings go to stderr."""
     from atlas.graph.binding import bind
+    from atlas.resolution.model import messages
     from atlas.resolution.resolve import resolve
 
     model = resolve(name, library)
-    for warning in model.warnings:
+    for warning in messages(model):
         console.warn(warning)
     return bind(model, library)

@@ -86,13 +86,16 @@ def run(
     from atlas.graph.binding import bind
     from atlas.report import run as report
     from atlas.report.progress import progress
+    from atlas.resolution.model import messages
 
     require_extra()
     text = _prompt(prompt, prompt_file, token_ids)
     library = library_of(specs)
     described, checkpoint = _model_and_weights(model, repo, weights, library)
-    for warning in described.warnings:
+    for warning in messages(described):
         console.warn(warning)
+    for note in () if described.family else described.notes:  # defaults that the configuration does not state
+        console.note(note)
     options = Options(
         prompt=text,
         token_ids=_ids(token_ids),

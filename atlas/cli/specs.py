@@ -1,4 +1,4 @@
-"""`atlas specs`: the description files, imported and checked."""
+"""`atlas specs`: import and check description files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from atlas.report import console
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="The description files.", no_args_is_help=True)
+    group = typer.Typer(help="Import and check description files.", no_args_is_help=True)
     group.command("import")(import_)
     group.command("check")(check)
     app.add_typer(group, name="specs")
@@ -23,11 +23,13 @@ def import_(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="An installed or unpacked llama_models.")],
     into: Annotated[
         Path | None,
-        typer.Option("--into", metavar="DIR", help="Write one TOML file a family there instead of printing."),
+        typer.Option(
+            "--into", metavar="DIR", help="Write one TOML file for each family there instead of printing."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Read Meta's catalogue from the syntax tree of an installed or unpacked llama_models; nothing of it is executed.
+    """Read Meta's catalogue from the syntax tree of an installed or unpacked llama_models, without executing it.
 
     Example: atlas specs import site-packages/llama_models --into specs/catalogue
     """
@@ -49,11 +51,12 @@ def import_(
 
 def check(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="A folder of your own; the atlas's by default.")
+        Path | None,
+        typer.Argument(metavar="DIR", help="A folder of description files; the built-in ones by default."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check description files: every table, every name in them, every model bound and counted.
+    """Check description files: every table, every reference, and every model bound to its architecture.
 
     Example: atlas specs check my-specs
     """
@@ -68,7 +71,7 @@ def check(
             console.write(fault)
         console.write(
             f"components {result.components}, architectures {result.architectures}, models described {result.models}: "
-            + (f"faults {len(result.faults)}" if result.faults else "all hold together")
+            + (f"faults {len(result.faults)}" if result.faults else "no faults")
         )
     if result.faults:
         raise typer.Exit(1)

@@ -1,1 +1,4 @@
-"""Cites and sources: where a fact is written, the lines read there, and their hash compared. Imports `spec` and below."""
+"""Cites and sources: resolves cites, reads the cited lines and compares their hashes.
+
+May be imported by `resolution` and every room above it. Imports `spec`, `checkpoint`, `grammar` and the ground floor.
+"""

@@ -1,11 +1,11 @@
-"""Cites resolved: a claim, every place that bears it out, and how directly for a given family.
+"""Resolves cites: a claim, every place that supports it, and how directly it does so for a given family.
 
-    direct        that very model's code or catalogue says it
-    contextual    a predecessor, a sibling, or a published copy says the same
+    direct        the model's own code or catalogue states it
+    contextual    a predecessor, a sibling or a published copy states it
     operation     a dependency shows how an operation stores or applies its weights
 
-The relation is worked out from what a source describes, so one claim is direct for one family and contextual for the next.
-Nothing is read here but the description; `atlas.evidence.sources` reads the sources themselves.
+The relation follows from the families that a source describes, so a claim may be direct for one family and contextual for
+another. This file reads only the description; `atlas.evidence.sources` reads the sources.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _PLACE = re.compile(rf"(\S+)(?: ({_SPAN}(?:,{_SPAN})*) sha256:([0-9a-f]{{64}}))?
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a claim stands.
+    """A place in a source that supports a claim.
 
     Attributes:
         lines: ranges of the file, both ends included; empty for a published configuration, which is cited by values.
-        sha256: of those lines in order, each ended by one newline.
+        sha256: of those lines in order, each terminated by one newline.
     """
 
     source: str
@@ -42,10 +42,10 @@ class Place:
 
 
 def place(text: str) -> Place:
-    """`llama3 266-269,298-302 sha256:…` -> source, lines and hash; a source alone has neither.
+    """Parse `llama3 266-269,298-302 sha256:…` into source, lines and hash; lines and hash are optional.
 
     Raises:
-        SpecError: not of that form, or lines that run backwards.
+        SpecError: the form is wrong, or a range ends before it starts.
     """
     found = _PLACE.fullmatch(text)
     if found is None:
@@ -57,18 +57,18 @@ def place(text: str) -> Place:
     ends = [span.partition("-") for span in found[2].split(",")]
     lines = tuple((int(first), int(last or first)) for first, _, last in ends)
     if any(not 1 <= first <= last for first, last in lines):
-        raise SpecError(f"place {text[:120]!r}: {found[2][:80]} are no lines")
+        raise SpecError(f"place {text[:120]!r}: {found[2][:80]} are not valid line ranges")
     return Place(found[1], lines, found[3])
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One place that bears out one claim.
+    """One place that supports one claim.
 
     Attributes:
         id: of the cite; several places of one cite share it.
         lines: ranges of the file, both ends included; empty for a published configuration, which is cited by values.
-        sha256: of those lines in order, each ended by one newline.
+        sha256: of those lines in order, each terminated by one newline.
     """
 
     id: str
@@ -84,13 +84,13 @@ class Evidence:
 
     @property
     def where(self) -> str:
-        """File and lines, as a page cites them: `model.py 266–269, 298–302`."""
+        """File and lines for a page: `model.py 266–269, 298–302`."""
         spans = ", ".join(f"{a}–{b}" if a != b else str(a) for a, b in self.lines)
         return f"{self.path.rpartition('/')[2]} {spans}".rstrip()
 
 
 def evidence(cites: Iterable[str], library: Library, family: str = "") -> list[Evidence]:
-    """Every place behind these cites, the most direct first, in the cites' order within a relation.
+    """Every place of these cites, the most direct first, then in the order of the cites.
 
     Raises:
         SpecError: a cite or its source is not in the bibliography.
@@ -118,7 +118,7 @@ def evidence(cites: Iterable[str], library: Library, family: str = "") -> list[E
 
 
 def relation(source: spec.Source, family: str) -> str:
-    """How directly a source bears out a claim about that family."""
+    """How directly a source supports a claim about a family."""
     if source.role == "dependency":
         return "operation"
     return "direct" if family in source.describes else "contextual"

@@ -1,6 +1,6 @@
-"""Holds cited sources against what is recorded of them: the lines' existence, and their sha256.
+"""Compares cited sources with their records: the cited lines must exist and have the recorded sha256.
 
-`atlas.evidence.sources` finds and reads the sources. No line is shown before its hash has been checked.
+`atlas.evidence.sources` finds and reads the sources. A line is shown only after its hash has been checked.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Ranges = Sequence[Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One place of one cite, checked.
+    """The result for one place of one cite.
 
     Attributes:
-        status: `ok`, `differs`, or `unchecked` where the source is not at hand.
-        detail: what was found, or why it could not be read.
+        status: `ok`, `differs`, or `unchecked` if the source is not available.
+        detail: where the source was read, the difference, or why it could not be read.
     """
 
     cite: str
@@ -39,7 +39,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What `atlas evidence check` says."""
+    """The result of `atlas evidence check`."""
 
     checks: tuple[Check, ...]
     ok: int
@@ -54,10 +54,10 @@ class Line:
 
 
 def excerpt(reader: Reader, name: str, ranges: Ranges, sha256: str) -> list[Line] | None:
-    """The cited lines; None where the source is not at hand.
+    """The cited lines; None if the source is not available.
 
     Raises:
-        SourceError: the source is at hand, and the lines are not there or their hash is another.
+        SourceError: the source is available, but the lines do not exist or their hash differs.
     """
     text = reader.read(name)
     if isinstance(text, str):
@@ -66,25 +66,25 @@ def excerpt(reader: Reader, name: str, ranges: Ranges, sha256: str) -> list[Line
     if problem:
         raise SourceError(f"{name} ({text.origin}): {problem}")
     numbers = [n for first, last in ranges for n in range(first, last + 1)]
-    lines = [line.decode("utf-8", errors="replace") for line in text.cut(ranges)]
+    lines = [line.decode("utf-8", errors="replace") for line in text.lines(ranges)]
     return [Line(n, line) for n, line in zip(numbers, lines, strict=True)]
 
 
 def compare(text: Text, ranges: Ranges, sha256: str) -> str | None:
-    """What is wrong with the cited lines; None where nothing is."""
+    """The problem with the cited lines; None if there is none."""
     end = 0
     for first, last in sorted(map(tuple, ranges)):
-        if not 1 <= first <= last <= text.count:
-            return f"lines {first}–{last} are cited, and the file has {text.count:,}"
-        if first <= end:  # so that the cited lines are never more than the file
+        if not 1 <= first <= last <= text.line_count:
+            return f"lines {first}–{last} are cited, and the file has {text.line_count:,}"
+        if first <= end:  # bounds the number of cited lines by the file
             return f"line {first} is cited twice"
         end = last
-    found = hashlib.sha256(b"".join(line + b"\n" for line in text.cut(ranges))).hexdigest()
+    found = hashlib.sha256(b"".join(line + b"\n" for line in text.lines(ranges))).hexdigest()
     return None if found == sha256 else f"the cited lines have sha256 {found[:12]}…, expected {sha256[:12]}…"
 
 
 def check(reader: Reader) -> Checked:
-    """Every place of every cite, those of the catalogue's entries included."""
+    """Check every place of every cite, including those of catalogue entries."""
     checks = tuple(_check(reader, name, cite, where) for name, cite, where in _places(reader.library))
     count = [sum(1 for item in checks if item.status == status) for status in ("ok", "differs", "unchecked")]
     return Checked(checks, *count)
@@ -110,15 +110,15 @@ def _check(reader: Reader, name: str, cite: spec.Cite, where: Place) -> Check:
 
 
 def _values(text: Text, expected: Mapping[str, Any]) -> str | None:
-    """What differs between a published JSON file and the values recorded of it."""
+    """The differences between a published JSON file and its recorded values."""
     try:
         found = json.loads(text.content.decode("utf-8-sig"), object_pairs_hook=no_key_twice)
     except KeyTwice as error:
-        return f"it says the key {_shown(error.key)} twice"
+        return f"duplicate key {_shown(error.key)}"
     except RecursionError:
         return "it is nested too deeply"
     except json.JSONDecodeError as error:
-        return f"it is not JSON, from line {error.lineno} on"
+        return f"it is not JSON: line {error.lineno}"
     except UnicodeDecodeError as error:
         return f"it is not JSON: byte {error.start} is not UTF-8"
     except ValueError as error:
@@ -128,17 +128,17 @@ def _values(text: Text, expected: Mapping[str, Any]) -> str | None:
     metadata = found.get("metadata", {})
     if not isinstance(metadata, dict):
         return f"its metadata is {_shown(metadata)}, expected an object"
-    said = {**found, **metadata}
+    stated = {**found, **metadata}
     wrong = [
-        f"{key} is {_shown(said.get(key))}, recorded {_shown(value)}"
+        f"{key} is {_shown(stated.get(key))}, recorded {_shown(value)}"
         for key, value in expected.items()
-        if said.get(key) != value
+        if stated.get(key) != value
     ]
     return "; ".join(wrong) or None
 
 
 def _shown(value: object) -> str:
-    """A value of a stranger's JSON in a message: short, and printable whatever it holds."""
+    """A JSON value for a message: shortened and printable, whatever the file contains."""
     try:
         text = shown(value)
     except RecursionError:

@@ -1,10 +1,9 @@
-"""Files of a git clone at a revision, read without trusting the clone.
+"""Reads files of a git clone at a revision without trusting the clone.
 
-A clone's own configuration can make git run commands: a missing object is fetched through a helper that the clone names,
-and so with file system monitors, text converters, hooks and pagers. So git never sees the clone. It runs in an empty
-repository of our own, with no configuration but ours, and only reads objects from the clone's object store. What is asked
-for goes to its standard input, where nothing is an option. No new dependency is needed for this, and unlike a reader
-within this process git can be stopped: it is given a time, and an amount of memory.
+A clone's configuration can make git run commands: remote helpers for missing objects, file system monitors, text
+converters, hooks and pagers. git therefore runs in an empty temporary repository with our configuration only, and reads
+objects from the clone's object store. Object names are passed on standard input, so that none is parsed as an option.
+The git process has a time limit and a memory limit.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from atlas.errors import SourceError
 from atlas.files import read_regular
 
 MOST_SECONDS = 20
-"""For git to find and write out one file."""
+"""Time limit for git to find and print one file."""
 
 _MOST_MEMORY = 2 * 2**30
 _MOST_LINK_BYTES = 4096
 _REVISION = re.compile(r"[0-9a-f]{4,40}")
 _FOUND = re.compile(rb"([0-9a-f]{40}) blob ([0-9]{1,18})\n")
 
-# The clone's packs are mapped in small pieces, so that the limit on memory suffices for the largest repository.
+# Packs are mapped in small windows, so that the memory limit suffices for large repositories.
 _CONFIG = """[core]
 \trepositoryformatversion = 0
 \tbare = true
@@ -47,15 +46,15 @@ _CONFIG = """[core]
 
 
 def file_at(folder: Path, revision: str, path: str, *, most: int) -> bytes | None:
-    """A file of the clone that a folder is, or is in; None where there is no clone, or it lacks that file.
+    """A file of the clone that contains the folder; None if there is no clone, or no such file in it.
 
     Args:
-        revision: a commit's hash, or a beginning of it that is unique.
-        path: in the repository, relative to its root.
-        most: bytes; a longer file is refused before it is read.
+        revision: a commit's hash, or a unique prefix of it.
+        path: relative to the root of the repository.
+        most: limit in bytes, checked before the file is read.
 
     Raises:
-        SourceError: the file is too long, or git takes too long.
+        SourceError: the file is too large, or git exceeds its time limit.
     """
     if not _REVISION.fullmatch(revision) or not path.isprintable():
         return None
@@ -65,14 +64,14 @@ def file_at(folder: Path, revision: str, path: str, *, most: int) -> bytes | Non
         return None
     with tempfile.TemporaryDirectory(prefix="atlas-git-") as own:
         _empty_repository(Path(own))
-        asked = f"{revision}:{path}\n".encode("utf-8", "surrogateescape")
-        found = _FOUND.fullmatch(_git(git, "--batch-check", asked, Path(own), objects, 1024))
+        request = f"{revision}:{path}\n".encode("utf-8", "surrogateescape")
+        found = _FOUND.fullmatch(_git(git, "--batch-check", request, Path(own), objects, 1024))
         if found is None:
             return None
         name, size = found[1], int(found[2])
         if size > most:
             raise SourceError(
-                f"{folder}: {path} at {revision[:12]} has {size:,} bytes; at most {most:,} are read of a source"
+                f"{folder}: {path} at {revision[:12]} has {size:,} bytes; the limit for a source is {most:,}"
             )
         head = len(found[0])
         answer = _git(git, "--batch", name + b"\n", Path(own), objects, head + size + 1)
@@ -81,7 +80,7 @@ def file_at(folder: Path, revision: str, path: str, *, most: int) -> bytes | Non
 
 
 def _objects(folder: Path) -> Path | None:
-    """The object store of the clone: of a working tree, of a bare repository, of a worktree or a submodule."""
+    """The object store of a working tree, a bare repository, a worktree or a submodule."""
     start = Path(os.path.abspath(folder))
     for place in (start, *start.parents):
         git = place / ".git"
@@ -97,7 +96,7 @@ def _objects(folder: Path) -> Path | None:
 
 
 def _linked(file: Path, before: str) -> Path:
-    """The folder that a one-line file names, relative to the file."""
+    """The folder named in a one-line file, relative to that file."""
     data = read_regular(file, most=_MOST_LINK_BYTES, error=SourceError)
     target = os.fsdecode(data).removeprefix(before).strip()
     if not target or "\0" in target:
@@ -112,8 +111,8 @@ def _empty_repository(own: Path) -> None:
     (own / "config").write_text(_CONFIG, encoding="ascii")
 
 
-def _git(git: str, option: str, asked: bytes, own: Path, objects: Path, most: int) -> bytes:
-    """What `git cat-file` answers, no more than `most` bytes of it."""
+def _git(git: str, option: str, request: bytes, own: Path, objects: Path, most: int) -> bytes:
+    """The output of `git cat-file`, at most `most` bytes."""
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "LC_ALL": "C",
@@ -129,14 +128,14 @@ def _git(git: str, option: str, asked: bytes, own: Path, objects: Path, most: in
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
     }
-    if "SYSTEMROOT" in os.environ:  # Windows starts no program without it
+    if "SYSTEMROOT" in os.environ:  # required to start a program on Windows
         environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
-    (own / "asked").write_bytes(asked)
+    (own / "request").write_bytes(request)
     with (
-        (own / "asked").open("rb") as questions,
+        (own / "request").open("rb") as requests,
         subprocess.Popen(
             [git, "--no-pager", "cat-file", option],
-            stdin=questions,
+            stdin=requests,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=own,
@@ -160,12 +159,12 @@ def _git(git: str, option: str, asked: bytes, own: Path, objects: Path, most: in
             timer.cancel()
             process.kill()
     if late.is_set():
-        raise SourceError(f"{objects.parent}: git has not read the file within {MOST_SECONDS} seconds")
+        raise SourceError(f"{objects.parent}: git did not read the file within {MOST_SECONDS} seconds")
     return answer
 
 
 def _limits() -> Callable[[], None] | None:
-    """What bounds git's memory, where the system can: a small packed object may unpack to one of any size."""
+    """A function that limits git's memory, if the system supports it. A small packed object may unpack to any size."""
     if sys.platform == "win32":
         return None
     import resource

@@ -1,8 +1,8 @@
-"""Finds cited sources and reads them, wherever they are at hand.
+"""Finds and reads cited sources.
 
-A source is looked for where the user says (`--source llama3=PATH`: a clone, an unpacked package or the file itself), then
-in an installed package of the pinned version, then, when asked, on the web at its pinned revision. Nothing is compared
-here; `atlas.evidence.check` holds what was read against what is recorded.
+A source is read from the path that the user gives (`--source llama3=PATH`: a clone, an unpacked package or the file), else
+from an installed package of the pinned version, else, if enabled, from the web at its pinned revision.
+`atlas.evidence.check` compares the content with the records.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ GITHUB = "https://raw.githubusercontent.com"
 HUB = "https://huggingface.co"
 
 MOST_BYTES = 16 * 2**20
-"""Of a source: the longest files that anyone cites, indexes of large checkpoints, have a few million."""
+"""Largest source. The largest cited files, indexes of large checkpoints, have a few million bytes."""
 
 MOST_SECONDS = 30
-"""For one source from the web."""
+"""Time limit for one source from the web."""
 
 MOST_SECONDS_A_HOST = 120
-"""For all sources of one host; then it counts as out of reach."""
+"""Time limit for all sources of one host. After it, the host counts as unreachable."""
 
 _MOST_KEPT_BYTES = 4 * MOST_BYTES
 
 
 @dataclass(frozen=True)
 class Text:
-    """A source's bytes, and where they were read."""
+    """The bytes of a source, and where they were read."""
 
     content: bytes
     origin: str
 
     @cached_property
-    def count(self) -> int:
-        """How many lines it has: newlines end them, and nothing else does."""
+    def line_count(self) -> int:
+        """The number of lines. Only a newline ends a line."""
         return self.content.count(b"\n") + (not self.content.endswith(b"\n") and bool(self.content))
 
-    def cut(self, ranges: Sequence[Sequence[int]]) -> list[bytes]:
-        """The lines of these ranges, in their order and without what ends them; the ranges must be there."""
+    def lines(self, ranges: Sequence[Sequence[int]]) -> list[bytes]:
+        """The lines of these ranges in order, without newlines. The ranges must exist."""
         found: list[bytes] = []
         for first, last in ranges:
             lines = islice(BytesIO(self.content), first - 1, last)
@@ -62,10 +62,10 @@ class Text:
 
 
 def locations(given: Iterable[str], library: Library) -> dict[str, Path]:
-    """`ID=PATH` words -> source id -> path. `llama-models=PATH` stands for every source of that package.
+    """Parse `ID=PATH` arguments into source id -> path. `llama-models=PATH` means every source of that package.
 
     Raises:
-        UsageError: not of that form, no such source, or nothing at the path.
+        UsageError: the form is wrong, or the source or the path does not exist.
     """
     found: dict[str, Path] = {}
     for word in given:
@@ -75,16 +75,16 @@ def locations(given: Iterable[str], library: Library) -> dict[str, Path]:
         known = library.sources
         sources = [source for source in known if source == name or source.startswith(f"{name}/")]
         if not sources:
-            raise UsageError(f"--source: no source is called {name!r}", hint=f"there are {', '.join(known)}")
+            raise UsageError(f"--source: unknown source {name!r}", hint=f"available: {', '.join(known)}")
         found |= dict.fromkeys(sources, _place(name, path))
     return found
 
 
 def _place(name: str, path: str) -> Path:
-    """The file or folder that a `--source` gives.
+    """The file or folder of a `--source` argument.
 
     Raises:
-        UsageError: nothing is there, or it cannot be read.
+        UsageError: it does not exist or cannot be read.
     """
     try:
         place = Path(path).expanduser()
@@ -96,19 +96,19 @@ def _place(name: str, path: str) -> Path:
         raise UsageError(f"--source {name}: {path}: no such file or folder") from None
     except OSError as error:
         raise UsageError(f"--source {name}: {path}: {error.strerror or error}") from None
-    except (ValueError, RuntimeError):  # a null byte, a surrogate; ~ of a user who has no home
+    except (ValueError, RuntimeError):  # a null byte, a surrogate, or ~ of an unknown user
         raise UsageError(f"--source {name}: {path!r} is not a path") from None
     return place
 
 
 class Reader:
-    """Finds sources and remembers what it read.
+    """Finds sources and caches their content.
 
     Args:
         places: source id -> a clone, a folder or a file (from `locations`).
-        web: whether to read from the web what is not at hand.
-        github: where raw files of a git repository are served; replaced in tests.
-        hub: where files of a Hub repository are; `HF_ENDPOINT` by default.
+        web: whether to read unavailable sources from the web.
+        github: base URL for raw files of git repositories; replaced in tests.
+        hub: base URL of the Hub; `HF_ENDPOINT` by default.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class Reader:
         self._seconds: dict[str, float] = {}
 
     def read(self, name: str) -> Text | str:
-        """The source's text; or, where it is not at hand, the reason."""
+        """The source's text, or the reason it is not available."""
         if name not in self._read:
             found = self._find(name, self.library.source(name, "evidence"))
             kept = sum(len(text.content) for text in self._read.values() if isinstance(text, Text))
             if isinstance(found, Text) and kept + len(found.content) > _MOST_KEPT_BYTES:
-                self._read.clear()  # what is needed again is read again
+                self._read.clear()  # evicted sources are read again when needed
             self._read[name] = found
         return self._read[name]
 
@@ -148,7 +148,7 @@ class Reader:
         return self._fetch(source) if self.web else installed
 
     def _given(self, path: Path, source: spec.Source) -> Text | str:
-        """From a clone, a folder or a file; a clone that git cannot read is not tried for every source."""
+        """Read from a clone, a folder or a file. A clone that takes too long is not tried again."""
         place = str(path)
         if place in self._out_of_reach:
             return self._out_of_reach[place]
@@ -159,13 +159,13 @@ class Reader:
             found = error.message
         spent = self._seconds[place] = self._seconds.get(place, 0.0) + time.monotonic() - start
         if spent > MOST_SECONDS_A_HOST:
-            self._out_of_reach[place] = f"{path} has taken {spent:.0f} seconds to read"
+            self._out_of_reach[place] = f"{path} took {spent:.0f} seconds to read"
         return found
 
     def _fetch(self, source: spec.Source) -> Text | str:
-        """The file at its pinned revision; a host that cannot be reached is asked once."""
+        """Read the file at its pinned revision. An unreachable host is tried once."""
         if not source.revision:
-            return "not at hand: its description gives no revision, so only --source can give it"
+            return "not available: its description has no revision, so it can only be read with --source"
         base = self.bases[source.kind]
         if base in self._out_of_reach:
             return self._out_of_reach[base]
@@ -177,8 +177,8 @@ class Reader:
         if isinstance(found, bytes):
             return Text(found, public_url(url))
         if found.status is not None:
-            return f"not at hand: {public_url(url)}: {found.reason}"
-        self._out_of_reach[base] = f"not at hand: {public_url(base)} could not be reached: {found.reason}"
+            return f"not available: {public_url(url)}: {found.reason}"
+        self._out_of_reach[base] = f"not available: {public_url(base)} could not be reached: {found.reason}"
         return self._out_of_reach[base]
 
 
@@ -186,10 +186,10 @@ class Reader:
 
 
 def _local(path: Path, source: spec.Source) -> Text | str:
-    """A source in what `--source` gives.
+    """Read a source from the path of a `--source` argument.
 
     Raises:
-        SourceError: it is there and cannot be read, or not within bounds.
+        SourceError: it exists but cannot be read, or exceeds a limit.
     """
     if not os.path.isdir(path):
         return Text(read_regular(path, most=MOST_BYTES, error=SourceError), str(path))
@@ -201,20 +201,22 @@ def _local(path: Path, source: spec.Source) -> Text | str:
         file = path / relative
         if os.path.lexists(file):
             return Text(read_regular(file, most=MOST_BYTES, error=SourceError), str(file))
-    return f"{path} holds no {source.path}" + (f" at {source.revision[:12]}" if source.revision else "")
+    return f"{path} does not contain {source.path}" + (
+        f" at {source.revision[:12]}" if source.revision else ""
+    )
 
 
 def _installed(source: spec.Source) -> Text | str:
     if not source.package:
-        return "not at hand: give a clone with --source"
+        return "not available: give a clone with --source"
     from importlib import metadata
 
     try:
         package = metadata.distribution(source.package)
     except metadata.PackageNotFoundError:
-        return f"not at hand: {source.package} {source.version} is not installed, and no --source is given"
+        return f"not available: {source.package} {source.version} is not installed, and no --source is given"
     if package.version != source.version:
-        return f"{source.package} {package.version} is installed, and {source.version} is cited"
+        return f"{source.package} {package.version} is installed, but {source.version} is cited"
     path = Path(str(package.locate_file(source.package_path)))
     try:
         content = read_regular(path, most=MOST_BYTES, error=SourceError)

@@ -1,4 +1,4 @@
-"""One file from the web: within a time, within a size, and without what a host may do to a patient client."""
+"""Downloads one file within limits of time and size, and follows only safe redirects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from urllib.request import OpenerDirector, Request
 
 MOST_SILENT_SECONDS = 10
-"""Without a byte from the host."""
+"""Longest wait for the next byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Unread:
     """Why a file was not read.
 
     Attributes:
-        status: of the host's answer; None where there was none that could be used.
-        reason: in words.
+        status: HTTP status; None if there was no usable response.
+        reason: a clause for a message.
     """
 
     reason: str
@@ -29,20 +29,20 @@ class Unread:
 
 
 def fetch(url: str, *, most: int, seconds: float) -> bytes | Unread:
-    """The bytes at an http or https URL; or why not.
+    """The bytes at an http or https URL, or the reason they could not be read.
 
-    A user and a password in the URL are sent to its host, and to no other that it may redirect to.
+    Credentials in the URL are sent to its host, but not to the target of a redirect.
 
     Args:
-        most: bytes; a longer body is not read to its end.
-        seconds: for everything together, resolving the host's name and all redirects included.
+        most: limit in bytes; a longer body is not read to its end.
+        seconds: limit for the whole download, including name resolution and redirects.
     """
     found: list[bytes | Unread] = []
-    # A thread, because no timeout of a socket bounds the whole: a host may send a byte now and then, for ever.
+    # A socket timeout does not limit the total time: a host may send a byte now and then. A thread does.
     thread = threading.Thread(target=lambda: found.append(_fetch(url, most)), daemon=True)
     thread.start()
     thread.join(max(0.0, seconds))
-    return found[0] if found else Unread(f"it has not answered in full within {seconds:.0f} seconds")
+    return found[0] if found else Unread(f"no complete response within {seconds:.0f} seconds")
 
 
 def _fetch(url: str, most: int) -> bytes | Unread:
@@ -55,15 +55,15 @@ def _fetch(url: str, most: int) -> bytes | Unread:
             announced = reply.headers.get("Content-Length", "")
     except HTTPError as error:
         error.close()
-        return Unread(f"it answered {error.code}", error.code)
+        return Unread(f"HTTP status {error.code}", error.code)
     except URLError as error:
         return Unread(_in_words(error.reason))
     except OSError as error:
         return Unread(_in_words(error))
-    except (ValueError, HTTPException):  # their texts quote what the host sent, or the URL
-        return Unread("the URL is not valid, or the answer is not HTTP")
+    except (ValueError, HTTPException):  # their messages quote the response or the URL
+        return Unread("the URL is not valid, or the response is not HTTP")
     if len(data) > most:
-        return Unread(f"the file is larger than {most:,} bytes, the most that is read of a source", 200)
+        return Unread(f"the file is larger than {most:,} bytes, the limit for a source", 200)
     if announced.isdecimal() and len(announced) < 19 and int(announced) > len(data):
         return Unread("the connection was closed before the end of the file")
     return data
@@ -87,14 +87,14 @@ def _request(url: str) -> Request:
 
 
 def _opener() -> OpenerDirector:
-    """As `urllib.request.urlopen`, for http and https alone and with redirects that are bounded too."""
+    """Like `urllib.request.urlopen`, restricted to http and https, and without reading the body of a redirect."""
     from urllib import request
 
     class Redirects(request.HTTPRedirectHandler):
         def http_error_302(
             self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage
         ) -> request._UrlopenRet | None:
-            fp.close()  # the base class reads the body, which may have no end
+            fp.close()  # the base class reads the body, which may be endless
             return super().http_error_302(req, fp, code, msg, headers)
 
         http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
@@ -122,7 +122,7 @@ def _opener() -> OpenerDirector:
 
 
 def _in_words(reason: object) -> str:
-    """The system's words for a failure; others may quote a host, or a proxy's password."""
+    """The system's message for a failure. Other messages may quote a host or a proxy's password."""
     if isinstance(reason, TimeoutError):
         return "timed out"
     if isinstance(reason, OSError) and reason.errno is not None and reason.strerror:

@@ -1,1 +1,4 @@
-"""The small languages of the description: shapes, formulas, conditions and names of tensors. Imports only the ground floor."""
+"""Parsers for the small languages in description files: shapes, formulas, conditions and tensor names.
+
+May be imported by every room except `checkpoint`. Imports only the ground floor.
+"""

@@ -1,7 +1,7 @@
-"""Conditions in a description: whether an optional weight, step or note is there.
+"""Conditions in a description: whether an optional weight, step or note applies.
 
-"bias"           the value is set: neither false, 0 nor "off"
-"tied=false"     it is exactly this
+"bias"           the value is set: not false, 0 or "off"
+"tied=false"     the value equals this one
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from atlas.errors import SpecError
 
 
 def holds(when: str | None, values: Mapping[str, bool | int | float | str]) -> bool:
-    """Whether the condition is met; no condition always is.
+    """Whether the condition is met. None is always met.
 
     Raises:
-        SpecError: it asks for something that has no value here.
+        SpecError: it uses a name that has no value.
     """
     if when is None:
         return True

@@ -1,7 +1,7 @@
-"""Exact counts that may depend on axes whose size is not known yet.
+"""Exact counts that may depend on axes of unknown size.
 
-A step's FLOPs are a product of axis sizes, and a pass's FLOPs a sum of those. Where batch or positions are
-free the sum is a polynomial in them with integer coefficients: `15009316864*B*T + 524288*B*T*S`.
+The FLOPs of a step are a product of axis sizes, and the FLOPs of a pass are the sum over steps. If batch or positions
+are free, the sum is a polynomial in them with integer coefficients: `15009316864*B*T + 524288*B*T*S`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A sum of integer coefficients, each times a product of free axes' symbols."""
+    """A sum of terms: an integer coefficient times a product of symbols of free axes."""
 
     terms: Mapping[tuple[str, ...], int]
 
@@ -21,7 +21,7 @@ class Formula:
     def product(
         axes: Iterable[str], sizes: Mapping[str, int], symbols: Mapping[str, str], times: int = 1
     ) -> Formula:
-        """`times` × the axes' sizes, where an axis without a size stays as its symbol, in the symbols' order."""
+        """`times` × the axes' sizes. An axis without a size stays as its symbol, in the order of `symbols`."""
         axes = list(axes)
         known = math.prod(sizes[axis] for axis in axes if axis in sizes)
         left = [axis for axis in axes if axis not in sizes]
@@ -42,7 +42,7 @@ class Formula:
 
     @property
     def value(self) -> int | None:
-        """The count, where it depends on no free axis."""
+        """The count, or None if it depends on a free axis."""
         return None if any(self.terms) else self.terms.get((), 0)
 
     def __str__(self) -> str:

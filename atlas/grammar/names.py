@@ -1,9 +1,9 @@
-"""The names a checkpoint gives its tensors, and what each tensor holds.
+"""Tensor names with placeholders, and which weights a stored tensor contains.
 
-A template is a name with placeholders, `model.layers.{layer}.self_attn.q_proj.weight`. It expands forwards,
-`layer=3` to a name, and matches backwards, a name to `{"layer": 3}`, and the two are each other's inverse.
+A template is a name with placeholders, `model.layers.{layer}.self_attn.q_proj.weight`. `expand` turns `layer=3` into a
+name, and `match` turns the name back into `{"layer": 3}`.
 
-What a tensor holds is one weight, or several that lie side by side along `*`:
+A stored tensor contains one weight, or several concatenated along `*`:
 
     "attention.wq"                                  as the component declares it
     "attention.wq = (n_heads two pair) dim"         the same numbers, rows in another order
@@ -20,10 +20,10 @@ from atlas.errors import SpecError
 from atlas.grammar import shapes
 
 MOST_PLACEHOLDERS = 8
-"""Of a tensor's name: layer, expert and a few more."""
+"""Most placeholders in a tensor name: layer, expert and a few more."""
 
 MOST_WEIGHTS = 64
-"""Side by side in one tensor."""
+"""Most weights in one tensor."""
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
 
@@ -33,8 +33,8 @@ class Template:
     """A tensor's name with placeholders for the indices in it.
 
     Raises:
-        SpecError: braces that are no placeholder, too many of them, or two with nothing but digits between: then a name
-            could be matched in several ways, and looking for one would take for ever.
+        SpecError: braces that are not a placeholder, too many placeholders, or two with only digits between them, so
+            that a name could match in several ways.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Template:
     def __post_init__(self) -> None:
         pieces = _PLACEHOLDER.split(self.text)
         words, between = pieces[1::2], pieces[2:-1:2]
-        if any("{" in piece or "}" in piece for piece in pieces[::2]) or not all(map(_parts, between)):
+        if any("{" in piece or "}" in piece for piece in pieces[::2]) or not all(map(_separates, between)):
             raise SpecError(
                 f"{_short(self.text)}: expected each placeholder as {{word}}, with something between two of them "
                 "that is not only digits"
@@ -54,7 +54,7 @@ class Template:
 
     @cached_property
     def placeholders(self) -> tuple[str, ...]:
-        """The placeholders' words in order."""
+        """The placeholders in order."""
         return tuple(_PLACEHOLDER.findall(self.text))
 
     def expand(self, **indices: int) -> str:
@@ -73,36 +73,36 @@ class Template:
                 pattern += f"(?P={piece})"
             else:
                 seen.add(piece)
-                # As checkpoints write them: no sign, no leading zero, ASCII digits; and not thousands of them.
+                # An index in a checkpoint has no sign and no leading zero; the length is bounded.
                 pattern += f"(?P<{piece}>0|[1-9][0-9]{{0,17}})"
         return re.compile(pattern)
 
     def match(self, name: str) -> dict[str, int] | None:
-        """The indices at which this template gives that name; None if it never does."""
+        """The indices at which this template expands to the name; None if there are none."""
         found = self._pattern.fullmatch(name)
         return {word: int(index) for word, index in found.groupdict().items()} if found else None
 
 
-def _parts(between: str) -> bool:
-    """Whether a text between two placeholders parts their digits."""
+def _separates(between: str) -> bool:
+    """Whether the text between two placeholders separates their digits."""
     return re.search(r"[^0-9]", between) is not None
 
 
 def _short(text: str) -> str:
-    """A text in a message: as Python writes it, and never long."""
+    """The repr of a text, shortened for a message."""
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
 @dataclass(frozen=True)
 class Holding:
-    """What a tensor holds: the weights in it and how they lie."""
+    """The weights in a stored tensor, and their layout if it differs from the declared one."""
 
     weights: tuple[str, ...]
     layout: shapes.Shape | None
 
     @property
     def packed_along(self) -> int | None:
-        """The dimension along which several weights lie side by side; None where the tensor is one weight."""
+        """The dimension along which several weights are concatenated; None if there is one weight."""
         if self.layout is None or len(self.weights) == 1:
             return None
         return next(i for i, group in enumerate(self.layout) if shapes.REST in group)
@@ -110,10 +110,10 @@ class Holding:
 
 @cache
 def holding(text: str) -> Holding:
-    """Parse a right-hand side of a convention's table.
+    """Parse the right-hand side of a row in a convention's table.
 
     Raises:
-        SpecError: no weight, or several without the `*` that says where they lie.
+        SpecError: there is no weight, or there are several without a `*` for the dimension they are concatenated along.
     """
     left, equals, right = text.partition("=")
     weights = tuple(word.strip() for word in left.split("+"))

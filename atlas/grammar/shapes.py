@@ -1,13 +1,13 @@
 """The shape grammar, and exact arithmetic on named axes.
 
-A shape is written as the field writes it (einops, jaxtyping): words are axes, parentheses make one stored
-dimension of several, and `*` in the layout of a packed tensor stands for whatever is left.
+The notation is that of einops and jaxtyping: words are axes, parentheses merge several axes into one stored dimension,
+and `*` in the layout of a packed tensor is replaced by the remaining axes.
 
     "batch positions dim"         three dimensions
     "(n_heads head_dim) dim"      two: n_heads × head_dim rows, dim columns
-    "n_experts dim *"             a layout in which several weights lie side by side along the last axis
+    "n_experts dim *"             a layout with several weights concatenated along the last axis
 
-It is parsed once into nested tuples, `(("n_heads", "head_dim"), ("dim",))`, and only interpreted from there.
+It is parsed once into nested tuples, `(("n_heads", "head_dim"), ("dim",))`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from atlas.errors import SpecError
 
 
 class MissingName(SpecError):
-    """An expression names something that has no value here: not wrong in itself, unlike an inexact division."""
+    """An expression uses a name without a value. Callers may skip it, unlike an inexact division."""
 
 
 Group = tuple[str, ...]
@@ -34,13 +34,13 @@ Number = int | float
 REST = "*"
 
 MOST_CHARACTERS = 1_000
-"""Of a shape or an expression as it is written; the longest of the atlas's own has 35."""
+"""Longest shape or expression. The longest built-in one has 35 characters."""
 
 MOST_AXES = 32
-"""Of one shape, those inside parentheses counted each."""
+"""Most axes of one shape, counting those inside parentheses."""
 
 MOST_BITS = 256
-"""Of an integer on the way to a result: a size has fewer than 64, and so the product of several is never cut off."""
+"""Most bits of an intermediate integer. A size has fewer than 64, so a product of several fits."""
 
 _TOKEN = re.compile(r"\(|\)|\*|[A-Za-z_]\w*|\S")
 
@@ -50,8 +50,8 @@ def parse(text: str) -> Shape:
     """The groups of axes a shape is written as.
 
     Raises:
-        SpecError: unbalanced or nested parentheses, an empty group, a character that is no axis, or more axes than any
-            tensor has.
+        SpecError: unbalanced or nested parentheses, an empty group, a character that is not part of an axis name, or too
+            many axes.
     """
     if len(text) > MOST_CHARACTERS:
         raise SpecError(
@@ -85,32 +85,32 @@ def parse(text: str) -> Shape:
 
 
 def _short(text: str) -> str:
-    """A text in a message: as Python writes it, and never long."""
+    """The repr of a text, shortened for a message."""
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
 def render(shape: Shape) -> str:
-    """The shape as it is written; `parse` of it gives the shape back."""
+    """The text of a shape; the inverse of `parse`."""
     return " ".join(group[0] if len(group) == 1 else f"({' '.join(group)})" for group in shape)
 
 
 def atoms(shape: Iterable[Group]) -> list[str]:
-    """Every axis in order, parentheses forgotten."""
+    """Every axis in order, without grouping."""
     return [axis for group in shape for axis in group]
 
 
 def rename(shape: Shape, names: Mapping[str, str]) -> Shape:
-    """The same shape on other axes."""
+    """The same shape with renamed axes."""
     if not names:
         return shape
     return tuple(tuple(names.get(axis, axis) for axis in group) for group in shape)
 
 
 def take_apart(axes: Iterable[str], named: Iterable[str], parts: Mapping[str, Group]) -> list[str]:
-    """Axes with those that are products replaced by their parts, wherever one of the parts is named.
+    """Replace a product axis by its parts if one of the parts is among the named axes.
 
-    `n_heads` is `n_kv_heads × group`: beside an operand on `n_kv_heads` it is taken apart, so that grouped
-    heads need no repetition; beside one on `n_heads` it stays whole.
+    `n_heads` is `n_kv_heads × group`. It is split if another operand has `n_kv_heads`, so that grouped heads need no
+    repetition. It is not split if the other operand has `n_heads`.
     """
     wanted = set(named)
 
@@ -152,9 +152,7 @@ def _expression(text: str) -> ast.expr:
     try:
         if len(text) <= MOST_CHARACTERS:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore"
-                )  # of `1if`: a warning would show the text, and is followed by a refusal
+                warnings.simplefilter("ignore")  # Python warns about `1if`, which is refused below
                 return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # a NUL byte; nested too deep
         pass
@@ -162,14 +160,14 @@ def _expression(text: str) -> ast.expr:
 
 
 def evaluate(text: str, values: Mapping[str, Number]) -> Number:
-    """Arithmetic on named numbers, in integers as long as its operands are.
+    """Arithmetic on named numbers, in integers if the operands are integers.
 
-    `/` between integers is exact: one that leaves a remainder is an error, never a rounded size. No value on the way has
-    more than `MOST_BITS` bits or is infinite, so that no expression takes long, however it is nested.
+    `/` between integers is exact; a remainder is an error. Intermediate values are finite and have at most `MOST_BITS`
+    bits, so that every expression is fast to evaluate.
 
     Raises:
         MissingName: a name without a value.
-        SpecError: an inexact division, a value that is too large, or anything but `+ - * / **`.
+        SpecError: an inexact division, a value that is too large, or an operator other than `+ - * / **`.
     """
 
     def go(node: ast.expr) -> Number:
@@ -209,12 +207,12 @@ def _bounded(value: Number, text: str) -> Number:
 
 def _power(base: Number, exponent: Number, where: str) -> Number:
     if abs(exponent) > 64:
-        raise SpecError(f"{where}: the exponent {exponent:,} is beyond any that a size needs")
+        raise SpecError(f"{where}: the exponent {exponent:,} is too large")
     if base < 0 and exponent != int(exponent):
         raise SpecError(f"{where}: a root of the negative number {base:,}")
     if base == 0 and exponent < 0:
         raise SpecError(f"{where}: division by zero")
-    # base ** exponent has at least this many bits: told before it is worked out.
+    # A lower bound on the bits of the result, checked before computing it.
     if isinstance(base, int) and (base.bit_length() - 1) * exponent > MOST_BITS:
         raise SpecError(f"{where} gives an integer of more than {MOST_BITS} bits")
     result: Number = base**exponent

@@ -1,1 +1,4 @@
-"""An architecture and a model bound together: steps in order, their weights, and the tensors that store them. Imports `resolution` and below."""
+"""An architecture bound to a model: ordered steps, their weights, and the tensors that store the weights.
+
+May be imported by `analyse` and every room above it. Imports `resolution`, `evidence`, `spec`, `grammar` and the ground floor.
+"""

@@ -1,4 +1,4 @@
-"""Checks a library whole: every file, every name across files, every model bound, named and counted."""
+"""Checks all description files: each file, references between files, and every model bound to its architecture."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ID = re.compile(r"[a-z0-9][a-z0-9.:-]*")
 
 @dataclass(frozen=True, slots=True)
 class SpecCheck:
-    """What `atlas specs check` says; a fault is a sentence that names the file or the thing."""
+    """The result of `atlas specs check`. Each fault is a sentence that names the file or the id."""
 
     components: int
     architectures: int
@@ -29,7 +29,7 @@ class SpecCheck:
 
 
 def check(library: Library) -> SpecCheck:
-    """Everything that is wrong, not only the first."""
+    """Find every fault, not only the first."""
     faults: list[str] = []
 
     def attempt(what: Callable[..., object], *arguments: object) -> bool:
@@ -61,26 +61,28 @@ def check(library: Library) -> SpecCheck:
 
 
 def _family(family: spec.Family, library: Library) -> None:
-    """What holds a family's file together beside its models."""
+    """Check a family's own fields and the ids of its models."""
     if family.follows is not None and (
         family.follows == family.id or family.follows not in library.paths("models")
     ):
-        raise SpecError(f"models/{family.id}.toml: follows = {family.follows!r}, which is no other family")
+        raise SpecError(
+            f"models/{family.id}.toml: follows = {family.follows!r}: there is no other family of that id"
+        )
     for entry in family.models:
         if not _ID.fullmatch(entry.id):
             raise SpecError(
-                f"models/{family.id}.toml: id = {entry.id!r}: expected small letters, digits and . : -"
+                f"models/{family.id}.toml: id = {entry.id!r}: expected lower-case letters, digits and . : -"
             )
 
 
 def _names_taken(entry: spec.Entry, file: str, owners: dict[str, spec.Entry]) -> list[str]:
-    """Names of an entry that another one goes by. Two entries may share the Hub id under which both are published."""
+    """Names of an entry that another entry already has. Two entries may share a Hub id if both are published there."""
     found = []
     for word in sorted(ids(entry)):
         owner = owners.setdefault(word, entry)
         shared = word == (entry.hub_id or "").lower() == (owner.hub_id or "").lower()
         if owner is not entry and not shared:
-            found.append(f"models/{file}.toml: {word!r} is a name of {owner.id} already")
+            found.append(f"models/{file}.toml: {word!r} is already a name of {owner.id}")
     return found
 
 

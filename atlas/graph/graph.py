@@ -1,8 +1,8 @@
-"""A model's forward pass as bound steps: what the accountant, the tracer, the verifier and the runner all read.
+"""A model's forward pass as bound steps. `params`, `memory`, `flops`, `trace`, `verify` and `run` all read this graph.
 
-`atlas.graph.binding` makes one from an architecture and a model. Every name in it is resolved: a step's operand is a symbol with
-its axes or a declared weight, an axis is renamed where its node or stack renames it. Sizes are kept apart, in `dims`, so
-that a graph costs the same for 2 layers as for 126: a block is bound once and knows in which layers it stands.
+`atlas.graph.binding` creates it from an architecture and a model. All names are resolved: an operand is a symbol with axes
+or a declared weight, and axes have the names that their node or stack gives them. A block is bound once and lists its
+layers, and sizes are separate in `dims`, so a graph costs the same for 2 layers as for 126.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from atlas.resolution.model import Model, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A declared weight, one for each layer its block stands in.
+    """A declared weight. There is one in each layer of its block.
 
     Attributes:
-        id: node and weight, `attention.wq`, `norm.weight`; what conventions name.
-        component: the id users see: the node's, where the weight is the only one it is known by (`norm`).
+        id: node and weight, `attention.wq`, `norm.weight`; conventions refer to it.
+        component: the id for users: the node's id for a weight called `weight` (`norm`), else `id`.
         shape: torch order, out before in.
     """
 
@@ -36,12 +36,12 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What a step reads: a symbol an earlier step set, or a weight.
+    """An input of a step: a symbol that an earlier step set, or a weight.
 
     Attributes:
         name: `x`, `attention.scores`, or a weight's id.
-        chosen: the symbol whose indices choose along an axis of it (`w1[chosen]`); the shape is that after choosing.
-        instead_of: the axis chosen along.
+        chosen: the symbol with the indices that select along an axis (`w1[chosen]`); `shape` is the shape after it.
+        instead_of: the axis that is selected along.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation: what the tracer prints and the runner executes.
+    """One operation. `trace` prints it and `run` executes it.
 
     Attributes:
         id: node and step, `attention.q_rotated`.
-        sets: node and symbol, `attention.q`: an optional step sets an earlier step's symbol anew.
-        dtype: of the result: a safetensors code, or `A`, the activations' dtype.
-        computed_in: of the arithmetic, likewise.
+        sets: node and symbol, `attention.q`. An optional step sets the symbol of an earlier step again.
+        dtype: of the result: a safetensors code, or `A` for the activations' dtype.
+        computed_in: dtype of the arithmetic, likewise.
     """
 
     id: str
@@ -80,11 +80,11 @@ class Step:
 
     @property
     def component(self) -> str:
-        """The component a step is accounted to: that of its weight, else its node."""
+        """The component that the step's cost is counted for: its weight's component, else its node."""
         return self.weights[0].component if self.weights else self.node
 
     def taken_apart(self, products: Mapping[str, tuple[str, ...]]) -> tuple[list[list[str]], list[str]]:
-        """The axes of each operand and of the result, products opened where another of them names a part."""
+        """The axes of each operand and of the result. A product axis is split if another one has one of its parts."""
         operands = [shapes.atoms(operand.shape) for operand in self.of]
         result = shapes.atoms(self.shape)
         named = {axis for axes in (*operands, result) for axis in axes}
@@ -94,11 +94,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A component at its place in the graph.
+    """A component at one place in the graph.
 
     Attributes:
-        of: the symbols it receives, in the order of the component's ports.
-        sets: the symbol that holds its result.
+        of: the input symbols, in the order of the component's ports.
+        sets: the symbol of its result.
     """
 
     id: str
@@ -112,7 +112,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Nodes that run in turn; `layers` is where they stand, or None at the top level, where they run once."""
+    """Consecutive nodes. `layers` lists the layers that contain them; None at the top level, where they run once."""
 
     id: str
     nodes: tuple[Node, ...]
@@ -126,12 +126,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Layers in turn.
+    """Consecutive layers.
 
     Attributes:
-        index: the placeholder that counts them in a tensor's name.
-        of: the symbol the first layer receives as `x`.
-        slots: for each place in a layer the blocks that may stand there; exactly one of them does.
+        index: the placeholder for the layer in a tensor name.
+        of: the symbol that is `x` in the first layer.
+        slots: for each position in a layer, the possible blocks; each layer has exactly one of them.
     """
 
     id: str
@@ -149,10 +149,10 @@ class Stack:
 
 @dataclass(frozen=True)
 class Graph:
-    """A model, bound.
+    """A model bound to its architecture.
 
     Attributes:
-        dims: the size of every axis that has one; batch, positions and keys have none until a pass is asked for.
+        dims: the size of every axis that has one; batch, positions and keys get theirs with a pass.
         inputs: symbol -> its words and shape.
         parts: the top level in execution order: blocks of single nodes, and stacks.
     """
@@ -166,7 +166,7 @@ class Graph:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """Every block once, in the order of its first appearance."""
+        """Every block once, in the order of first use."""
         found: list[Block] = []
         for part in self.parts:
             if isinstance(part, Block):
@@ -175,7 +175,7 @@ class Graph:
                 found += [block for slot in part.slots for block in slot if block.instances]
         return tuple(found)
 
-    def walk(self) -> Iterator[tuple[int | None, Block]]:
+    def blocks_in_order(self) -> Iterator[tuple[int | None, Block]]:
         """Every block of every layer in execution order."""
         for part in self.parts:
             if isinstance(part, Block):
@@ -187,32 +187,32 @@ class Graph:
 
     @cached_property
     def weights(self) -> Mapping[str, Weight]:
-        """id -> weight. A weight that stands in several kinds of block is one."""
+        """id -> weight. Several kinds of block may share a weight."""
         return {weight.id: weight for block in self.blocks for node in block.nodes for weight in node.weights}
 
     def times(self, node: str) -> int:
-        """In how many layers a node stands."""
+        """The number of layers that contain a node."""
         return sum(block.instances for block in self.blocks if any(each.id == node for each in block.nodes))
 
     def instances(self, weight: Weight) -> int:
-        """In how many layers it stands."""
+        """The number of layers that contain the weight."""
         return self.times(weight.node)
 
     def size(self, weight: Weight) -> int:
-        """Its parameters, in one layer."""
+        """The weight's parameters in one layer."""
         return shapes.size(shapes.atoms(weight.shape), self.dims)
 
     def tied_to(self, weight: Weight) -> Weight | None:
-        """The weight whose matrix this one is, where the model ties them."""
+        """The weight whose matrix this one shares, if the model ties them."""
         other = self.architecture.ties.get(weight.id) if self.model.flags.get("tied") else None
         return self.weights[other] if other else None
 
     @cached_property
     def products(self) -> Mapping[str, tuple[str, ...]]:
-        """For each axis that is a product, the axes it is made of."""
+        """Product axis -> the axes it consists of."""
         return {name: tuple(axis.parts.split()) for name, axis in self.axes.items() if axis.parts}
 
     def multiplied(self, step: Step) -> list[str]:
-        """Every axis a matrix product runs over, once: the product of their sizes is its multiply-adds."""
+        """Every axis of a matrix product once; the product of their sizes is the number of multiply-adds."""
         operands, result = step.taken_apart(self.products)
         return list(dict.fromkeys(axis for axes in (*operands, result) for axis in axes))

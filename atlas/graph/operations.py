@@ -1,7 +1,7 @@
-"""The operations a step may be, and what each demands of its operands' axes.
+"""The operations of steps, and the check of each operation's axes.
 
-An operation knows no model. Whether the declared result can come from the declared operands is decided here, from
-axes alone, when a description is bound; what it computes is `atlas.execution`'s business.
+Operations are independent of models. When a description is bound, these checks decide from axes alone whether the declared
+operands can give the declared result. `atlas.execution` computes the values.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ Axes = list[str]
 
 def _same(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
     if operands[0] != result:
-        return f"its result has the axes of its operand, ({' '.join(operands[0])})"
+        return f"the result must have the axes of the operand, ({' '.join(operands[0])})"
     if over is not None and over not in result:
-        return f"it runs over {over}, which its operand does not have"
+        return f"it runs over {over}, which is not an axis of the operand"
     return None
 
 
@@ -37,7 +37,7 @@ def _contract(operands: Sequence[Axes], result: Axes, over: str | None) -> str |
     ]:
         return f"{', '.join(alone)} is in one operand only and not in the result"
     if all(axis in result for axis in left):
-        return "nothing is summed over"
+        return "no axis is summed over"
     return None
 
 
@@ -49,13 +49,13 @@ def _take(operands: Sequence[Axes], result: Axes, over: str | None) -> str | Non
 def _sum(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
     rest = [axis for axis in operands[0] if axis != over]
     if len(rest) == len(operands[0]):
-        return f"it sums over {over}, which its operand does not have"
+        return f"it sums over {over}, which is not an axis of the operand"
     return None if result == rest else f"its result is ({' '.join(rest)})"
 
 
 def _top_k(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
     if over not in operands[0]:
-        return f"it chooses along {over}, which its operand does not have"
+        return f"it selects along {over}, which is not an axis of the operand"
     kept = [axis for axis in operands[0] if axis != over]
     return None if result[:-1] == kept else f"its result is ({' '.join(kept)}) and one more axis"
 
@@ -69,7 +69,7 @@ def _rename(operands: Sequence[Axes], result: Axes, over: str | None) -> str | N
     if len(operands[0]) != len(result):
         return f"its operand has the axes ({' '.join(operands[0])})"
     if operands[0] == result:
-        return "no axis has another name"
+        return "no axis is renamed"
     return None
 
 
@@ -101,14 +101,14 @@ NEEDS_OVER = {"rms", "rotate", "softmax", "sum", "top_k"}
 
 
 def fault(op: str, operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
-    """What is wrong with a step, as the end of a sentence; None where nothing is.
+    """The fault of a step as the end of a sentence; None if there is none.
 
     Args:
-        operands: the axes of each operand, products taken apart where another operand names a part.
-        result: the declared result's, taken apart likewise.
+        operands: the axes of each operand, product axes split where another operand has a part.
+        result: the axes of the declared result, split likewise.
     """
     if op not in OPERATIONS:
-        return f"no operation is called {op!r}; there are {', '.join(OPERATIONS)}"
+        return f"unknown operation {op!r}; expected one of {', '.join(OPERATIONS)}"
     arity, check = OPERATIONS[op]
     if len(operands) != arity:
         return f"{op} takes {arity} operand{'s' * (arity > 1)}, given {len(operands)}"

@@ -1,7 +1,7 @@
-"""Which tensors a checkpoint holds in a convention: every name and shape, forwards from the description and backwards.
+"""The tensors of a checkpoint in a convention: every name and shape.
 
-A convention's rows say what each stored tensor holds. Here they are checked against the bound graph (every weight named
-once, nothing named that no component has), given their layers, and expanded.
+A row of a convention states which weights a stored tensor contains. The rows are checked against the bound graph (each
+weight has exactly one name, and each name an existing weight), get their layers, and are expanded.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from atlas import spec
 from atlas.errors import SpecError, UsageError
 from atlas.grammar import shapes
+from atlas.grammar.conditions import holds as is_met
 from atlas.grammar.names import Holding, Template, holding
 from atlas.grammar.shapes import REST, Shape, atoms
 from atlas.graph.graph import Graph, Weight
 
 MOST_NAMES = 1_000_000
-"""Of one row: a thousand layers of a thousand experts."""
+"""Most names of one row: a thousand layers of a thousand experts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,11 @@ class Row:
     """One line of a convention's table, bound.
 
     Attributes:
-        layouts: for each weight it holds, how that weight lies in the stored tensor; `REST` filled in.
+        layouts: the layout of each weight in the stored tensor, with `REST` filled in.
         shape: the stored tensor's shape.
-        indices: for each placeholder but the layer's, how many it counts.
-        layers: (placeholder, layers) where the tensor is one per layer.
-        tied_to: the weight whose matrix this is, where the model ties them.
+        indices: placeholder -> number of values, except for the layer.
+        layers: (placeholder, layers) if there is one tensor in each layer.
+        tied_to: the weight whose matrix this is, if the model ties them.
     """
 
     template: Template
@@ -44,7 +45,7 @@ class Row:
     tied_to: Weight | None
 
     def names(self) -> Iterator[tuple[str, dict[str, int]]]:
-        """Every name with its indices, layer by layer."""
+        """Every name with its indices, in the order of layers."""
         counts = [self.layers[1]] if self.layers else []
         words = [self.layers[0]] if self.layers else []
         for word, count in self.indices:
@@ -57,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor a checkpoint must hold: one row at its indices."""
+    """A tensor that a checkpoint must contain: a row at given indices."""
 
     name: str
     shape: tuple[int, ...]
@@ -66,10 +67,10 @@ class Tensor:
 
 
 def convention(graph: Graph, name: str) -> spec.Convention:
-    """The architecture's convention of that name.
+    """A convention of the architecture by name.
 
     Raises:
-        UsageError: it has none.
+        UsageError: there is none of that name.
     """
     known = graph.architecture.conventions
     if name not in known:
@@ -80,17 +81,17 @@ def convention(graph: Graph, name: str) -> spec.Convention:
 
 
 def published(graph: Graph) -> str:
-    """The convention checkpoints are published in: the Hub's where there is one, else the architecture's first."""
+    """The convention of published checkpoints: `hf` if the architecture has it, else its first."""
     known = graph.architecture.conventions
     return "hf" if "hf" in known else next(iter(known))
 
 
 def rows(graph: Graph, name: str) -> list[Row]:
-    """The convention's table, bound to the model; rows for weights this model does not have are left out.
+    """The rows of a convention bound to the model, without rows for weights that this model lacks.
 
     Raises:
-        SpecError: a row names a weight no component declares, a weight is named twice or not at all, a layout does
-            not rearrange the weight it is for, or a placeholder counts nothing.
+        SpecError: a row names an undeclared weight, a weight has two names or none, a layout is not a permutation of its
+            weight's axes, or a placeholder has no axis.
     """
     table = convention(graph, name)
     where = f"architecture {graph.architecture.id}: conventions.{name}"
@@ -100,10 +101,12 @@ def rows(graph: Graph, name: str) -> list[Row]:
     here = [(block, node) for block in graph.blocks for node in block.nodes]
     bound = {node.id for _, node in here}
     declared = {f"{node.id}.{weight}" for _, node in here for weight in node.component.weights}
-    stands = {(weight.id, block.id) for block, node in here for weight in node.weights}
+    locations = {(weight.id, block.id) for block, node in here for weight in node.weights}
     found: list[Row] = []
     named: set[tuple[str, str]] = set()
-    for text, entry in table.tensors.items():
+    unprefixed = not is_met(table.prefix_when, {**graph.architecture.flags, **graph.model.flags})
+    for full, entry in table.tensors.items():
+        text = full.removeprefix(table.prefix) if unprefixed else full
         holds = holding(entry if isinstance(entry, str) else entry.holds)
         only_in = None if isinstance(entry, str) else entry.block
         nodes = [weight.partition(".")[0] for weight in holds.weights]
@@ -113,7 +116,7 @@ def rows(graph: Graph, name: str) -> list[Row]:
             if node not in known or (node in bound and weight not in declared)
         ]
         if unknown:
-            raise SpecError(f"{where}: {text!r} holds {', '.join(unknown)}, which no component declares")
+            raise SpecError(f"{where}: {text!r} contains {', '.join(unknown)}, which no component declares")
         if only_in is not None:
             block = {node.id for node in graph.architecture.blocks.get(only_in, [])}
             if not block.issuperset(nodes):
@@ -121,20 +124,20 @@ def rows(graph: Graph, name: str) -> list[Row]:
         weights = [
             weight
             for weight in (graph.weights.get(name) for name in holds.weights)
-            if weight is not None and (only_in is None or (weight.id, only_in) in stands)
+            if weight is not None and (only_in is None or (weight.id, only_in) in locations)
         ]
         if not weights:
             continue
         if len(weights) != len(holds.weights):
-            raise SpecError(f"{where}: {text!r} packs weights of which this model has only some")
+            raise SpecError(f"{where}: {text!r} packs several weights, and this model has only some of them")
         for weight in weights:
-            places = {place for place in stands if place[0] == weight.id and only_in in (None, place[1])}
+            places = {place for place in locations if place[0] == weight.id and only_in in (None, place[1])}
             if places & named:
-                raise SpecError(f"{where}: {weight.id} is named twice")
+                raise SpecError(f"{where}: {weight.id} has two names")
             named |= places
         found.append(_row(graph, where, text, holds, tuple(weights), only_in, index_axes))
-    if missing := {weight for weight, _ in stands - named}:
-        raise SpecError(f"{where}: gives no name to {', '.join(sorted(missing))}")
+    if missing := {weight for weight, _ in locations - named}:
+        raise SpecError(f"{where}: no name for {', '.join(sorted(missing))}")
     return found
 
 
@@ -164,22 +167,22 @@ def _row(
     if any(each[0].stack != stack for each in blocks) or any(
         list(own) != list(layers[0]) for own in layers[1:]
     ):
-        raise SpecError(f"{where}: {text!r} packs weights that stand in different layers")
+        raise SpecError(f"{where}: {text!r} packs weights of different layers")
     layer_word = next(
         (part.index for part in graph.parts if part.id == stack and stack and hasattr(part, "index")), None
     )
     for word in template.placeholders:
         if word not in index_axes:
-            raise SpecError(f"{where}: {text!r}: no axis counts {{{word}}}")
+            raise SpecError(f"{where}: {text!r}: no axis has the index {{{word}}}")
     if layer_word is not None and layer_word not in template.placeholders:
         raise SpecError(
-            f"{where}: {text!r}: {weights[0].id} stands in the layers of a stack, expected {{{layer_word}}}"
+            f"{where}: {text!r}: {weights[0].id} is in every layer of a stack, expected the placeholder {{{layer_word}}}"
         )
     gone = {index_axes[word]: word for word in template.placeholders if word != layer_word}
     for axis in gone:
         if any(axis not in atoms(weight.shape) for weight in weights):
-            raise SpecError(f"{where}: {text!r}: {axis} is no axis of {weights[0].id}")
-    layouts = tuple(_lie(graph, where, text, holds, weight, set(gone)) for weight in weights)
+            raise SpecError(f"{where}: {text!r}: {axis} is not an axis of {weights[0].id}")
+    layouts = tuple(_layout(graph, where, text, holds, weight, set(gone)) for weight in weights)
     sizes = [[shapes.size(group, graph.dims) for group in layout] for layout in layouts]
     shape = sizes[0]
     along = holds.packed_along
@@ -188,9 +191,7 @@ def _row(
     indices = tuple((word, graph.dims[axis]) for axis, word in gone.items())
     names = math.prod(count for _, count in indices) * (len(layers[0]) if layer_word else 1)
     if names > MOST_NAMES:
-        raise SpecError(
-            f"{where}: {text!r} stands for {names:,} tensors, at most {MOST_NAMES:,} can be listed"
-        )
+        raise SpecError(f"{where}: {text!r} gives {names:,} tensors; the limit is {MOST_NAMES:,}")
     return Row(
         template=template,
         holds=holds,
@@ -203,8 +204,8 @@ def _row(
     )
 
 
-def _lie(graph: Graph, where: str, text: str, holds: Holding, weight: Weight, gone: set[str]) -> Shape:
-    """How a weight lies in the tensor that holds it: the layout, with its `*` replaced by what is left."""
+def _layout(graph: Graph, where: str, text: str, holds: Holding, weight: Weight, gone: set[str]) -> Shape:
+    """The layout of a weight in its stored tensor, with `*` replaced by the remaining axes."""
     own = tuple(
         group
         for group in (tuple(axis for axis in group if axis not in gone) for group in weight.shape)
@@ -215,21 +216,21 @@ def _lie(graph: Graph, where: str, text: str, holds: Holding, weight: Weight, go
     spelled = {axis for axis in atoms(holds.layout) if axis != REST}
     flat = shapes.take_apart(atoms(own), spelled, graph.products)
     rest = tuple(axis for axis in flat if axis not in spelled)
-    lies = tuple(
+    layout = tuple(
         tuple(itertools.chain.from_iterable(rest if axis == REST else (axis,) for axis in group))
         for group in holds.layout
     )
-    if sorted(atoms(lies)) != sorted(flat):
+    if sorted(atoms(layout)) != sorted(flat):
         raise SpecError(
-            f"{where}: {text!r}: ({shapes.render(holds.layout)}) does not rearrange ({shapes.render(own)})"
+            f"{where}: {text!r}: ({shapes.render(holds.layout)}) is not a permutation of ({shapes.render(own)})"
         )
-    return lies
+    return layout
 
 
 def expected(graph: Graph, name: str) -> Iterator[Tensor]:
-    """Every tensor a checkpoint of this model must hold in that convention, in the table's order, layer by layer.
+    """Every tensor that a checkpoint of this model must contain in a convention, in table order, then by layer.
 
-    A tied matrix is left out in its second place, unless the convention stores it in both.
+    The second name of a tied matrix is left out unless the convention stores both.
     """
     stores_tied = convention(graph, name).stores_tied
     for row in rows(graph, name):

@@ -1,1 +1,4 @@
-"""What a MODEL means: a catalogue id, a Hub id, a config.json or a params.json -> one resolved `Model`. Imports `spec` and below."""
+"""Resolves a MODEL argument (catalogue id, Hub id, config.json or params.json) to one `Model`.
+
+May be imported by `graph` and every room above it. Imports `evidence`, `spec`, `checkpoint`, `grammar` and the ground floor.
+"""

@@ -1,7 +1,7 @@
-"""A catalogue entry -> the Model of the released checkpoint, and beside it the model the entry itself would give.
+"""Builds the Model of a catalogue entry: the released checkpoint, plus `as_catalogued`, the unmodified entry.
 
-The entry's arguments are read by the very tables that read a `params.json`. Where a released checkpoint shows otherwise,
-a conflict replaces the value before that, so that everything which follows from it (the feed-forward's width) follows.
+The tables that read a `params.json` also read the entry's arguments. Where the released checkpoint differs, a conflict
+replaces the argument first, so that values derived from it (the feed-forward width) change too.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from atlas.spec.library import Library
 _TIED = "tie_word_embeddings"
 _ROPE_FACTOR = "rope_scaling.factor"
 _FACTS = {"max_seq_length", "huggingface_repo", "quantization_format"}
-"""Fields of an entry that are no arguments of the reference code."""
+"""Fields of an entry that are not arguments of the reference code."""
 
 
 def describe(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
-    """The model of a catalogue entry, as released, with `as_catalogued` beside it.
+    """The model of a catalogue entry as released; `as_catalogued` is the unmodified entry.
 
     Raises:
-        NotDescribed: the entry has no architecture here yet.
+        NotDescribed: the entry has no architecture yet.
         SpecError: the family's file contradicts the catalogue.
     """
     if entry.architecture is None:
@@ -46,7 +46,9 @@ def describe(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
         if conflict.field in {_TIED, _ROPE_FACTOR} | _FACTS:
             continue
         if conflict.field not in arguments:
-            raise SpecError(f"model {entry.id}: conflict {conflict.field}: the entry has no such argument")
+            raise SpecError(
+                f"model {entry.id}: conflict {conflict.field}: the catalogue entry has no such argument"
+            )
         if conflict.absent:
             del arguments[conflict.field]
         else:
@@ -72,8 +74,8 @@ def describe(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
         family=family.id,
         kind=entry.kind,
         hub_id=entry.hub_id,
-        rests_on=f"the configured dimensions of Meta's catalogue entry {row.descriptor}"
-        + (", corrected where the released checkpoint shows otherwise" if entry.conflicts else ""),
+        rests_on=f"Meta's catalogue entry {row.descriptor}"
+        + (", corrected where the released checkpoint differs" if entry.conflicts else ""),
         notes=tuple(note.text for note in entry.notes if holds(note.when, flags)),
         conflicts=tuple(
             Conflict(
@@ -91,7 +93,7 @@ def describe(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
 
 
 def _from_own_config(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
-    """The model of an entry that states its settings itself."""
+    """The model of an entry with its own configuration, for a model that is not in Meta's catalogue."""
     model = config.describe(entry.config, library, id=entry.id)
     _same_architecture(model, entry)
     return replace(
@@ -100,7 +102,7 @@ def _from_own_config(family: spec.Family, entry: spec.Entry, library: Library) -
         family=family.id,
         kind=entry.kind,
         hub_id=entry.hub_id,
-        rests_on=f"the configured dimensions that models/{family.id}.toml records",
+        rests_on=f"models/{family.id}.toml",
         notes=(*model.notes, *(note.text for note in entry.notes if holds(note.when, model.flags))),
         cites=tuple(entry.cites),
     )
@@ -109,12 +111,12 @@ def _from_own_config(family: spec.Family, entry: spec.Entry, library: Library) -
 def _same_architecture(model: Model, entry: spec.Entry) -> None:
     if model.architecture != entry.architecture:
         raise SpecError(
-            f"model {entry.id}: architecture = {entry.architecture!r}, but its settings are those of {model.architecture}"
+            f"model {entry.id}: architecture = {entry.architecture!r}, but its settings describe {model.architecture}"
         )
 
 
 def catalogue_row(catalogue: spec.Catalogue, entry: spec.Entry) -> spec.CatalogueEntry:
-    """The row of Meta's catalogue that an entry is."""
+    """The row of Meta's catalogue for an entry."""
     for row in catalogue.entries:
         if row.descriptor == entry.catalogue:
             return row
@@ -122,7 +124,7 @@ def catalogue_row(catalogue: spec.Catalogue, entry: spec.Entry) -> spec.Catalogu
 
 
 def entry_cite(row: spec.CatalogueEntry) -> str:
-    """The id of the cite that bears out a catalogue row's values; `atlas.evidence.check` finds its lines."""
+    """The id of the cite for a catalogue row's values; `atlas.evidence.check` finds its lines."""
     return f"catalogue/{row.descriptor}"
 
 
@@ -136,7 +138,7 @@ def _from_arguments(arguments: dict[str, Any], library: Library, where: str) -> 
 
 
 def _catalogued(field: str, row: spec.CatalogueEntry, model: Model) -> Scalar | None:
-    """What the entry says of a field; None where it says nothing."""
+    """The catalogue's value of a field; None if it has none."""
     if field == _ROPE_FACTOR:
         return model.rope.get("factor")
     if field in _FACTS:
@@ -156,4 +158,6 @@ def _instead(family: spec.Family, entry: spec.Entry) -> str:
     others = [
         other.id for other in family.models if other.architecture and other.id.partition(":")[0] == core
     ]
-    return f"described are {', '.join(others)}" if others else "see `atlas models` for what is described"
+    return (
+        f"described variants: {', '.join(others)}" if others else "`atlas models` lists the described models"
+    )

@@ -1,7 +1,6 @@
-"""The dimensions a configuration states: read exactly, complete, and dividing as what follows from them needs.
+"""Reads the dimensions of a configuration and checks that none is missing and that all divide as needed.
 
-An axis is stated by a key (`hidden_size` gives `dim`), or follows from others by a formula of its architecture or of the
-vocabulary.
+A key states the size of an axis (`hidden_size` is `dim`), or a formula of the architecture or of `axes.toml` derives it.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from atlas.errors import ConfigError, SpecError, shown
 from atlas.grammar import shapes
 
 LARGEST = 2**48
-"""Of a dimension: far beyond any model, and small enough that every product of a few stays readable."""
+"""Largest dimension. It is far beyond any model, and a product of several remains readable."""
 
 
 def read(key: str, value: Any, where: str) -> int:
     """The size that a key states.
 
     Raises:
-        ConfigError: it is no positive integer, or beyond `LARGEST`.
+        ConfigError: it is not a positive integer, or exceeds `LARGEST`.
     """
     if key == "vocab_size" and value == -1:
         raise ConfigError(
-            f"{where}: vocab_size is -1: Meta's Llama 2 files leave it to the tokenizer",
-            hint="put the tokenizer's size there (Llama 2: 32000), or name the model, for example llama2-7b",
+            f"{where}: vocab_size is -1, the placeholder in Meta's Llama 2 files for the tokenizer's size",
+            hint="set it to the tokenizer's size (Llama 2: 32000), or give a catalogue id such as llama2-7b",
         )
     if not isinstance(value, int) or isinstance(value, bool):
         raise ConfigError(f"{where}: {key} is {shown(value)}, expected a positive integer")
@@ -44,21 +43,21 @@ def check(
     key_of: Mapping[str, str],
     where: str,
 ) -> dict[str, int | float]:
-    """Every dimension, stated or following from others, which must divide exactly.
+    """Every dimension, stated or derived. A derived one must be an exact integer.
 
     Args:
-        dims: those that are stated.
+        dims: the stated dimensions.
         axes: the vocabulary.
         key_of: our name -> the key that states it.
 
     Raises:
-        ConfigError: one is missing, or a division leaves a remainder; in the configuration's own words.
+        ConfigError: one is missing, or a division leaves a remainder. The message uses the configuration's keys.
     """
     for name, key in key_of.items():
         if name in axes and name not in dims and name not in architecture.derived:
             raise ConfigError(
                 f"{where}: {key} is missing: {axes[name].meaning}",
-                hint="every dimension has to be stated; absent heads and head widths have defaults",
+                hint="only key/value heads and the head width have defaults",
             )
     sizes: dict[str, int | float] = dict(dims)
     sized = {name: axis.size for name, axis in axes.items() if axis.size}
@@ -71,8 +70,10 @@ def check(
             continue
         except SpecError:
             raise ConfigError(
-                f"{where}: {_spelled(text, sizes, key_of)} leaves a remainder: {axes[name].meaning} has to be a whole number",
-                hint="give head_dim where heads are not dim / heads wide" if name == "head_dim" else "",
+                f"{where}: {_spelled(text, sizes, key_of)} leaves a remainder: {axes[name].meaning} must be a whole number",
+                hint="add head_dim if the head width is not the model width / heads"
+                if name == "head_dim"
+                else "",
             ) from None
     return sizes
 
@@ -84,13 +85,13 @@ def agree(
     key_of: Mapping[str, str],
     where: str,
 ) -> None:
-    """Keys that say again what others have said.
+    """Check keys that repeat what other keys state.
 
     Args:
-        agrees: key -> the formula that it must be equal to.
+        agrees: key -> the formula that its value must equal.
 
     Raises:
-        ConfigError: one says something else.
+        ConfigError: a value differs.
     """
     for key, text in agrees.items():
         if config.get(key) is not None:
@@ -101,6 +102,27 @@ def agree(
                 )
 
 
+def feed_forward_width(dim: int, multiple_of: int, multiplier: float | None) -> int:
+    """The feed-forward width as Meta's reference code computes it (cite: feed-forward-width).
+
+    It is two thirds of 4 · dim, times the multiplier, rounded up to a multiple. The code truncates two double products with
+    `int()`, and the result depends on that: for dim 64 and multiplier 1.4 the product is 237.99999999999997, so 237, where
+    exact arithmetic gives 238.
+
+    Args:
+        dim: width of the residual stream.
+        multiple_of: what the width is rounded up to a multiple of.
+        multiplier: `ffn_dim_multiplier`, or None.
+
+    Raises:
+        OverflowError: the sizes exceed a double.
+    """
+    hidden = int(2 * (4 * dim) / 3)
+    if multiplier is not None:
+        hidden = int(multiplier * hidden)
+    return multiple_of * ((hidden + multiple_of - 1) // multiple_of)
+
+
 def _spelled(text: str, sizes: Mapping[str, int | float], key_of: Mapping[str, str]) -> str:
-    """A formula in the configuration's own words, with numbers."""
+    """A formula with the configuration's keys and their values."""
     return re.sub(r"[a-z_]\w*", lambda m: f"{key_of.get(m[0], m[0])} ({int(sizes.get(m[0], 0)):,})", text)

@@ -1,21 +1,22 @@
-"""One model, resolved: what every reader reads beside its architecture.
-
-Made from a catalogue entry or from a checkpoint's own configuration; nothing here knows which.
-"""
+"""A resolved model: its dimensions and settings, from a catalogue entry or from a configuration file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from atlas.errors import NotDescribed
+from atlas.errors import NotDescribed, shown
 
 Scalar = bool | int | float | str
+
+MOST_UNKNOWN = 20
+"""Most unknown keys that messages name; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Where the catalogue and the released checkpoint disagree."""
+    """A field where the catalogue and the released checkpoint disagree."""
 
     field: str
     catalogue: Scalar | None
@@ -26,27 +27,45 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that changes the computation, but no shape, and is not described: counted all the same."""
+    """A setting that is not described and changes the computation, but no shape. Parameters are counted."""
 
-    says: str
+    reason: str
     affects: frozenset[str]
-    """The commands whose answer depends on it, and which therefore refuse."""
+    """The commands whose answer depends on it, and which refuse; `weights` for the bytes of the weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A configuration key that is in none of the architecture's tables. It was not used.
+
+    Attributes:
+        where: the configuration, for the message.
+    """
+
+    key: str
+    value: Any
+    where: str
+
+    @property
+    def message(self) -> str:
+        plain = self.key.replace(".", "_").isidentifier() and len(self.key) <= 80
+        return f"{self.where}: the key {self.key if plain else shown(self.key)} is unknown and was not used"
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """An architecture's free choices, made.
+    """The values of an architecture's free choices.
 
     Attributes:
         dims: sizes of axes, exact positive integers.
-        numbers: what the arithmetic uses: `norm_eps`, `rope_theta`.
-        flags: switches of the architecture: `tied`, `attention_bias`, ...
-        rope: the parameters of scaled rotary positions; empty where they are not scaled.
-        lists: layers named by index, for architectures whose layers are not alike by a rule.
+        numbers: numbers that the arithmetic uses: `norm_eps`, `rope_theta`.
+        flags: options of the architecture: `tied`, `attention_bias`, ...
+        rope: the parameters of RoPE scaling; empty if RoPE is not scaled.
+        lists: lists of layer indices, for architectures whose layers follow no rule.
         dtype: the stored weights' dtype, a safetensors code.
-        dtype_stated: whether the configuration or the catalogue says so; where not, the usual one is assumed.
-        rests_on: one sentence: where the dimensions come from.
-        cites: ids of the cites that bear the dimensions out.
+        dtype_stated: whether the configuration or the catalogue states the dtype; if not, BF16 is assumed.
+        rests_on: where the dimensions are from, as the end of the sentence "dimensions from …".
+        cites: ids of the cites for the dimensions.
     """
 
     id: str
@@ -66,22 +85,33 @@ class Model:
     rests_on: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    """What is probably wrong in the configuration."""
+    unknown: tuple[Unknown, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     gaps: tuple[Gap, ...] = ()
     cites: tuple[str, ...] = ()
     as_catalogued: Model | None = None
-    """For a catalogued model: what its entry gives when the reference code is built from it as it stands."""
+    """For a catalogued model: the model that Meta's reference code builds from the unmodified entry."""
 
 
 def require_described(model: Model, command: str) -> None:
-    """Refuse where the command's answer depends on something that is not described.
+    """Refuse if the command's answer depends on a setting that is not described.
 
     Raises:
-        NotDescribed: naming every such setting.
+        NotDescribed: naming each such setting.
     """
-    reasons = [gap.says for gap in model.gaps if command in gap.affects]
+    also = {"weights"} if command in ("memory", "flops") else set()
+    reasons = [gap.reason for gap in model.gaps if gap.affects.intersection({command, *also})]
     if reasons:
         raise NotDescribed(
-            f"{model.id}: {'; '.join(reasons)}, and what `atlas {command}` would say depends on it",
-            hint="`atlas params` counts it all the same",
+            f"{model.id}: {'; '.join(reasons)}. The answer of `atlas {command}` depends on it",
+            hint="`atlas params` still counts its parameters",
         )
+
+
+def messages(model: Model) -> list[str]:
+    """The warnings and unknown keys of a configuration, as a command prints them."""
+    named = [each.message for each in model.unknown[:MOST_UNKNOWN]]
+    if rest := len(model.unknown) - len(named):
+        named.append(f"{model.unknown[0].where}: {rest:,} more keys are unknown and were not used")
+    return [*model.warnings, *named]

@@ -1,7 +1,8 @@
-"""The description files as they are: one class for each kind of table under `specs/`, one file for each kind of file.
+"""The classes of the description files: one class for each kind of table under `specs/`, and the library that loads them.
 
-A stray key, a wrong type or a missing field is an error, never silence (`extra="forbid"`, `strict`). Nothing is
-resolved here: names are strings until `atlas.spec.library` checks them across files and `atlas.graph.binding` binds them.
+An unknown key, a wrong type or a missing field is an error (`extra="forbid"`, `strict`). Names remain strings here:
+`atlas.spec.library` checks them across files, and `atlas.graph.binding` resolves them. May be imported by `evidence`,
+`resolution` and every room above them. Imports `grammar` and the ground floor.
 """
 
 from atlas.spec.architectures import (
@@ -10,6 +11,8 @@ from atlas.spec.architectures import (
     Computes,
     Config,
     Convention,
+    Generation,
+    Head,
     Input,
     Node,
     Part,
@@ -21,6 +24,7 @@ from atlas.spec.bibliography import Bibliography, Cite, Source
 from atlas.spec.catalogue import Catalogue, CatalogueEntry, Named
 from atlas.spec.components import Component, Step, Weight
 from atlas.spec.models import Conflict, Entry, Family
+from atlas.spec.quantisations import Quantisation
 from atlas.spec.table import Note, Spec, Words
 
 __all__ = [
@@ -38,11 +42,14 @@ __all__ = [
     "Convention",
     "Entry",
     "Family",
+    "Generation",
+    "Head",
     "Input",
     "Named",
     "Node",
     "Note",
     "Part",
+    "Quantisation",
     "Row",
     "Source",
     "Spec",

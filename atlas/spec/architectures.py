@@ -1,4 +1,4 @@
-"""`architectures/*.toml`: the graph, the names each convention gives its tensors, and what configuration keys mean."""
+"""`architectures/*.toml`: the graph, the tensor names of each convention, and the meaning of configuration keys."""
 
 from typing import Annotated, Literal
 
@@ -16,36 +16,38 @@ class Node(Spec):
 
 
 class Choice(Spec):
-    """A block, and the layers it stands in; where there are several, the first that fits is taken.
+    """A block and a rule for the layers that use it. A layer uses the first choice whose rule matches.
 
     `first` and `every` are arithmetic on the model's dims and numbers.
     """
 
     block: str
     first: str | None = None
-    """The layers before the n-th."""
+    """Layers 0 to n - 1."""
     every: str | None = None
-    """The n-th, the 2n-th, ..."""
+    """Every n-th layer."""
     at: str | None = None
-    """The layers the model lists under this name."""
+    """The layers in the model's list of this name."""
 
 
 class Stack(Spec):
-    """Layers in turn, each a sequence of blocks."""
+    """Consecutive layers, each a sequence of blocks."""
 
     over: str
     """The axis that counts the layers."""
     layers: Some[Some[Choice]]
     axes: dict[str, str] = {}
-    """Axes renamed for all of the stack's blocks."""
+    """Axes renamed in all blocks of the stack."""
 
 
 class Part(Spec):
-    """One node, or one stack, of the top level, in execution order."""
+    """One node or one stack of the top level, which is in execution order."""
 
     node: Node | None = None
     stack: str | None = None
     of: str | None = None
+    when: str | None = None
+    """A condition on the architecture's flags; without it, the part is always there."""
 
 
 class Input(Words):
@@ -58,39 +60,72 @@ class Row(Spec):
     holds: str
     block: str | None = Field(None, alias="in")
     cut: Literal["rows", "columns", "either"] | None = None
-    """Of model-parallel files: how the stored matrix is divided among the devices; None where its shares' shapes tell."""
+    """How model-parallel files split the matrix; None if the shapes of the parts show it."""
 
 
 class Convention(Spec):
     title: str
+    prefix: str = ""
+    """What the names begin with, except in checkpoints without it."""
+    prefix_when: str | None = None
+    """A condition on the architecture's flags; if it is not met, the names have no `prefix`."""
     stores_tied: bool = False
-    """Whether a tied matrix is stored in both of its places."""
+    """Whether a tied matrix is stored under both of its names."""
     tensors: dict[str, str | Row]
 
 
 class Computes(Spec):
-    """A config key that changes the computation but no shape: described for some values, noted for others."""
+    """A key that changes the computation but no shape, and of which only some values are described."""
 
     only: list[Value] = []
-    says: str
+    reason: str
+    """What another value means, as a clause of a message; `{value}` is replaced by it."""
     affects: list[str]
 
 
+class Head(Spec):
+    """What a class in `architectures` puts on top of the last layer."""
+
+    head: str
+    """The value of the architecture's flag `head`."""
+    used: dict[str, str] = {}
+    counted: dict[str, str] = {}
+    """Key -> an axis; its size is the number of the key's entries (`id2label`)."""
+    defaults: dict[str, int] = {}
+    """Sizes of axes that no key states."""
+    lacks: str = ""
+    """For a class without logits over the vocabulary: what it has instead, as a clause of a message."""
+    affects: list[str] = []
+    """The commands that need such logits, and refuse."""
+
+
+class Generation(Spec):
+    """Other defaults for files that state one of some keys: a later version of the code reads those."""
+
+    stated: list[str]
+    whose: str
+    defaults: dict[str, Value] = {}
+
+
 class Config(Spec):
-    """What the keys of a configuration file mean; a key that is in none of the tables is unknown."""
+    """The meaning of the keys of a configuration file. A key that is in none of these tables is unknown."""
 
     like: str | None = None
     file: str = ""
     used: dict[str, str] = {}
     absent: dict[str, Value] = {}
-    """What an absent key means, where null means something else: key -> value."""
+    """Key -> the value an absent key means, where null means something else."""
     defaults: dict[str, Value] = {}
+    generations: list[Generation] = []
+    """Versions of the code with other defaults; the first that fits is used."""
+    classes: dict[str, Head] = {}
+    """Class in `architectures` -> its head. Other classes are refused."""
     whose: str = ""
-    """The end of a note on a default that is used: whose it is."""
+    """Whose code the defaults are from, for the note on a default that is used."""
     only: dict[str, list[Value | list[Value]]] = {}
     computes: dict[str, Computes] = {}
     agrees: dict[str, str] = {}
-    """Key -> what it must be equal to, a formula of dimensions that other keys give."""
+    """Key -> a formula of other dimensions that its value must equal."""
     ignored: list[str] = []
 
 
@@ -110,6 +145,6 @@ class Architecture(Spec):
     stacks: dict[str, Stack] = {}
     blocks: dict[str, Some[Node]] = {}
     pages: dict[str, Words] = {}
-    """What a node's or an activation's page says beyond its component's words."""
+    """Text for a node's or an activation's page in addition to its component's."""
     conventions: Annotated[dict[str, Convention], Field(min_length=1)]
     configs: dict[str, Config] = {}

@@ -1,7 +1,7 @@
-"""`bibliography/*.toml`: what is cited, at which revision, and which of its lines bear out which claim.
+"""`bibliography/*.toml`: the cited sources, their revisions, and the lines that support each claim.
 
-What says where a source is goes to git and into URLs, and whoever writes a description is not whoever reads it. So each of
-these fields has a strict form, in which nothing is an option, another host, or a path out of the repository.
+A source's location is passed to git and put into URLs, and description files may come from strangers. Each field therefore
+has a strict form that excludes command-line options, other hosts and paths outside the repository.
 """
 
 import re
@@ -14,7 +14,7 @@ from atlas.spec.table import Spec
 
 _REPO = re.compile(r"(?![-.])[A-Za-z0-9_.-]{1,100}/(?!-|\.{1,2}$)[A-Za-z0-9_.-]{1,100}")
 _REVISIONS = {"git": (40, 40), "pypi": (7, 40), "hub": (7, 40)}
-"""How many hex digits; an abbreviated hash names a commit as long as it is unique."""
+"""Fewest and most hex digits. An abbreviated hash names a commit if it is unique."""
 
 
 def _repo(value: str) -> str:
@@ -51,25 +51,25 @@ class Source(Spec):
     title: str
     repo: Annotated[str, AfterValidator(_repo)]
     revision: Annotated[str, AfterValidator(_revision)] = ""
-    """A commit's hash: 40 hex digits, of which kinds other than git may give 7 or more. Without one, only a file that the
-    user hands over is read."""
+    """A commit's hash: 40 hex digits, or 7 and more for kinds other than git. Without one, only a file given with `--source`
+    is read."""
     path: Path
     package: Annotated[str, Field(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?)?$")] = ""
     version: Annotated[str, Field(pattern=r"^[0-9A-Za-z.!+_-]{0,64}$")] = ""
     package_path: Path | Literal[""] = ""
-    """Where the same file stands in the package, for a source that is one too."""
+    """The path of the same file in the Python package, if the source is also a package."""
     lines: Annotated[int, Field(ge=0)] = 0
     file_sha256: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
     describes: list[str] = []
-    """The families whose very own code or catalogue this is: there it bears a claim out directly."""
+    """The families whose own code or catalogue this is. For these families the source is direct evidence."""
 
 
 class Cite(Spec):
     claim: str
     at: list[str]
-    """Every place that says it: `llama3 266-269,298-302 sha256:…`, or for a published configuration its source alone."""
+    """Every place that supports it: `llama3 266-269,298-302 sha256:…`, or only the source for a published configuration."""
     values: dict[str, Any] = {}
-    """For a published configuration, the values read in it."""
+    """The values in a published configuration."""
 
 
 class Bibliography(Spec):

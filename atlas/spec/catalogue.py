@@ -1,4 +1,4 @@
-"""`catalogue/*.toml`: Meta's catalogue as it stands, entry by entry, and where each entry stands in its file."""
+"""`catalogue/*.toml`: the entries of Meta's catalogue, values unchanged, and their lines in its file."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from atlas.spec.table import Some, Spec
 
 Line = Annotated[int, Field(ge=1, lt=10**9)]
 Lines = Some[Annotated[list[Line], Field(min_length=2, max_length=2)]]
-"""Ranges, first and last line of each."""
+"""Ranges of lines: the first and the last line of each."""
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -19,7 +19,7 @@ class Named(Spec):
 
 
 class CatalogueEntry(Spec):
-    """One entry of Meta's catalogue as it stands, every value resolved. `atlas specs import` writes these."""
+    """One entry of Meta's catalogue with every value resolved, written by `atlas specs import`."""
 
     descriptor: str
     core_model_id: str

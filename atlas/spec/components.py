@@ -1,4 +1,4 @@
-"""`components/*.toml`: what a component receives, the weights it declares, and its steps in order."""
+"""`components/*.toml`: a component's inputs, weights and ordered steps."""
 
 from pydantic import Field
 
@@ -9,7 +9,7 @@ class Weight(Words):
     shape: str
     when: str | None = None
     matrix: str = ""
-    """What the accounting calls it; by default a matrix or a vector, by its shape."""
+    """Its name in the accounting; by default "matrix" or "vector", from its shape."""
 
 
 class Step(Words):
@@ -18,14 +18,14 @@ class Step(Words):
     of: list[str]
     shape: str
     symbol: str = ""
-    """How equations write the result."""
+    """The symbol of the result in equations."""
     out: str | None = None
-    """The name it sets: its own id by default. Setting an earlier one lets an optional step slot in."""
+    """The name of the result, by default the step's id. An optional step reuses the name of an earlier result."""
     dtype: str = "A"
-    """Of the result: a code, or A for the activations' dtype."""
+    """Dtype of the result: a code, or A for the activations' dtype."""
     computed_in: str = "A"
     over: str | None = None
-    """The axis a reduction runs along."""
+    """The axis of a reduction."""
     by: Value | None = None
     """A literal, or the name of a parameter."""
     when: str | None = None
@@ -35,6 +35,6 @@ class Component(Words):
     id: str
     ports: dict[str, str] = Field(alias="in")
     params: dict[str, Value | Some[str]] = {}
-    """The default of each; or the words it may be, the default first."""
+    """Name -> default, or a list of allowed words with the default first."""
     weights: dict[str, Weight] = {}
     steps: Some[Step]

@@ -1,7 +1,7 @@
-"""Loads the description files: lazily, one table at a time, and with errors that name the file.
+"""Loads the description files lazily, with errors that name the file.
 
-The files that come with the atlas are in `specs/`; further folders (`--specs DIR`) add to them or, where a file or a
-table has the same name, take their place. Nothing in them is ever executed.
+The built-in files are in `specs/`. Further folders (`--specs DIR`) add files, and replace files and tables of the same
+name. Nothing in them is executed.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from pydantic import ValidationError
 
 from atlas import spec
 from atlas.errors import SpecError
-from atlas.spec.axis_products import check_products
+from atlas.spec.axes import check_products
 from atlas.spec.toml_files import is_there, toml_files
 from atlas.spec.toml_files import read_toml as read_toml
 
 T = TypeVar("T", bound=spec.Spec)
 
-PARTS = ("axes.toml", "bibliography", "components", "architectures", "catalogue", "models")
-"""What a folder of description files holds, or some of it."""
+PARTS = ("axes.toml", "bibliography", "components", "architectures", "quantisations", "catalogue", "models")
+"""What a folder of description files may contain."""
 
 MOST_BYTES = 8 * 2**20
-"""Of all description files that one command reads; the atlas's own have 101,086."""
+"""Most bytes of description files that one command reads. The built-in files have about 100,000."""
 
 MOST_FAULTS = 20
-"""Told of one table; a table of ten thousand wrong keys is told as well by these."""
+"""Most faults that are reported for one table."""
 
-MOST_ALIKE = 8
-"""Tables of a configuration's keys that are each like the next."""
+MOST_EXTENDED = 8
+"""Longest chain of configuration tables that extend each other (`like`)."""
 
 
 def builtin_folder() -> Path:
-    """Where the atlas's own specs lie: inside the installed package, or beside it in a working tree."""
+    """The built-in specs: inside the installed package, or next to it in a working tree."""
     inside = Path(__file__).parents[1] / "specs"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "specs"
 
 
 def validate(kind: type[T], table: object, where: str) -> T:
-    """A table as its class.
+    """Validate a table.
 
     Raises:
-        SpecError: one sentence for every field that is wrong, each with its address in the file.
+        SpecError: one clause for each wrong field, with its address in the file.
     """
     try:
         return kind.model_validate(table)
@@ -60,7 +60,7 @@ def validate(kind: type[T], table: object, where: str) -> T:
 
 
 class Library:
-    """All descriptions: the atlas's own, and those of further folders over them."""
+    """All descriptions: the built-in ones, and those of further folders, which take precedence."""
 
     def __init__(self, *overlays: Path) -> None:
         self.folders = (builtin_folder(), *overlays)
@@ -68,9 +68,9 @@ class Library:
         self._paths: dict[str, dict[str, Path]] = {}
         self._bytes = 0
         self.bound: dict[str, Any] = {}
-        """Catalogued model's id -> its graph, kept by `atlas.graph.binding`: many checkpoints are held against one."""
+        """Id of a catalogued model -> its graph: a cache of `atlas.graph.binding` for runs that check many checkpoints."""
 
-    # ---- the vocabulary: one file in each folder, their tables together
+    # ---- axes.toml of every folder, merged
 
     @cached_property
     def axes(self) -> Mapping[str, spec.Axis]:
@@ -89,23 +89,23 @@ class Library:
         """For each axis that is a product, the axes it is made of.
 
         Raises:
-            SpecError: an axis is made of one that is not known, or of itself, or of more than any shape has.
+            SpecError: an axis is made of an unknown axis, of itself, or of too many axes.
         """
         found = {name: tuple(axis.parts.split()) for name, axis in self.axes.items() if axis.parts}
         check_products(found, self.axes)
         return found
 
-    # ---- the bibliography: its files are read one after the other until one has what is asked for
+    # ---- the bibliography: files are read in turn until one contains the id
 
     def _bibliographies(self) -> Iterator[spec.Bibliography]:
         for name in self.paths("bibliography"):
             yield self._load(spec.Bibliography, "bibliography", name)
 
     def source(self, name: str, where: str) -> spec.Source:
-        """A source by its id; `where` is who asks.
+        """A source by its id; `where` is the place that refers to it, for the message.
 
         Raises:
-            SpecError: there is none of that id.
+            SpecError: there is no such id.
         """
         for file in self._bibliographies():
             if name in file.sources:
@@ -116,7 +116,7 @@ class Library:
         """A cite by its id.
 
         Raises:
-            SpecError: there is none of that id.
+            SpecError: there is no such id.
         """
         for file in self._bibliographies():
             if name in file.cites:
@@ -125,21 +125,21 @@ class Library:
 
     @property
     def sources(self) -> Mapping[str, spec.Source]:
-        """All of them."""
+        """All, by id."""
         return {name: source for file in self._bibliographies() for name, source in file.sources.items()}
 
     @property
     def cites(self) -> Mapping[str, spec.Cite]:
-        """All of them."""
+        """All, by id."""
         return {name: cite for file in self._bibliographies() for name, cite in file.cites.items()}
 
-    # ---- one file for each thing
+    # ---- one file for each component, architecture, family and catalogue
 
     def paths(self, kind: str) -> dict[str, Path]:
-        """File stem -> path of everything in that folder; later folders take the place of earlier ones.
+        """File stem -> path of every file of that kind; later folders take precedence.
 
         Raises:
-            SpecError: a folder cannot be read, or holds more files than a description has.
+            SpecError: a folder cannot be read, or contains too many files.
         """
         if kind not in self._paths:
             self._paths[kind] = {
@@ -154,7 +154,7 @@ class Library:
         tables = read_toml(path)
         self._bytes += path.stat().st_size
         if self._bytes > MOST_BYTES:
-            raise SpecError(f"{path}: with this file the descriptions have more than {MOST_BYTES:,} bytes")
+            raise SpecError(f"{path}: the description files have more than {MOST_BYTES:,} bytes in total")
         return tables
 
     def _load(self, kind: type[T], folder: str, name: str) -> T:
@@ -163,11 +163,11 @@ class Library:
             if path is None:
                 raise SpecError(
                     f"{folder}/{name[:100]}.toml: no such description",
-                    hint=f"there are {', '.join(list(self.paths(folder))[:50])}",
+                    hint=f"available: {', '.join(list(self.paths(folder))[:50])}",
                 )
             described = validate(kind, self._read(path), str(path))
             own = getattr(described, "id", name)
-            if own != name:  # others find it by the file's name
+            if own != name:  # references use the file's name
                 raise SpecError(f"{path}: id is {own!r}, expected the file's name, {name!r}")
             self._loaded[folder, name] = described
         found = self._loaded[folder, name]
@@ -180,32 +180,35 @@ class Library:
     def architecture(self, name: str) -> spec.Architecture:
         return self._load(spec.Architecture, "architectures", name)
 
-    def config(self, architecture: spec.Architecture, name: str) -> spec.Config:
-        """What the keys of that configuration file mean, with those of the table it is `like`.
+    def quantisations(self) -> list[spec.Quantisation]:
+        return [self._load(spec.Quantisation, "quantisations", name) for name in self.paths("quantisations")]
 
-        A key that a table classes anew is no longer what the other table says of it.
+    def config(self, architecture: spec.Architecture, name: str) -> spec.Config:
+        """The meaning of the keys of a configuration file, merged with the table that it extends (`like`).
+
+        A key that a table mentions replaces everything the extended table states about that key.
 
         Raises:
-            SpecError: a table is like one that is not there, or like itself.
+            SpecError: a table extends one that does not exist, or itself.
         """
         return self._merged(architecture, name, ())
 
     def _merged(self, architecture: spec.Architecture, name: str, inside: tuple[str, ...]) -> spec.Config:
         where = f"architecture {architecture.id}: configs.{inside[-1] if inside else name}"
         if name not in architecture.configs:
-            raise SpecError(f"{where}: like = {name!r}, which is no table of it")
+            raise SpecError(f"{where}: like = {name!r}: the architecture has no such table")
         if name in inside:
-            raise SpecError(f"{where}: {' is like '.join((*inside, name))}")
-        if len(inside) > MOST_ALIKE:
-            raise SpecError(f"{where}: more than {MOST_ALIKE} tables are like one another")
+            raise SpecError(f"{where}: {' extends '.join((*inside, name))}")
+        if len(inside) > MOST_EXTENDED:
+            raise SpecError(f"{where}: more than {MOST_EXTENDED} tables extend each other")
         own = architecture.configs[name]
         if own.like is None:
             return own
         base = self._merged(architecture, own.like, (*inside, name))
-        said_here = {*own.used, *own.only, *own.computes, *own.agrees, *own.ignored}
+        own_keys = {*own.used, *own.only, *own.computes, *own.agrees, *own.ignored}
 
         def merged(field: str) -> dict[str, Any]:
-            rest = {key: value for key, value in getattr(base, field).items() if key not in said_here}
+            rest = {key: value for key, value in getattr(base, field).items() if key not in own_keys}
             own_rules: dict[str, Any] = getattr(own, field)
             return rest | own_rules
 
@@ -213,7 +216,10 @@ class Library:
             update={
                 field: merged(field) for field in ("used", "absent", "defaults", "only", "computes", "agrees")
             }
-            | {"ignored": [key for key in base.ignored if key not in said_here] + own.ignored}
+            | {
+                "ignored": [key for key in base.ignored if key not in own_keys] + own.ignored,
+                "classes": own.classes or base.classes,
+            }
         )
 
     # ---- the catalogue
@@ -225,7 +231,7 @@ class Library:
         return self._load(spec.Catalogue, "catalogue", family)
 
     def families(self, likely: str = "") -> Iterator[spec.Family]:
-        """Every family; those whose id begins the text come first, the longest id before shorter ones."""
+        """Every family. Families whose id is a prefix of `likely` come first, longest id first."""
         names = sorted(
             self.paths("models"), key=lambda name: (-len(name) if likely.startswith(name) else 0, name)
         )

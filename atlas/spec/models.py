@@ -1,4 +1,4 @@
-"""`models/*.toml`: a family, its models, and where catalogue and released checkpoint disagree."""
+"""`models/*.toml`: a family, its models, and where the catalogue and the released checkpoint disagree."""
 
 from typing import Any
 
@@ -6,31 +6,31 @@ from atlas.spec.table import Note, Spec, Value
 
 
 class Conflict(Spec):
-    """Where the catalogue's entry and the released checkpoint disagree, and which value is used."""
+    """A field where the catalogue entry and the released checkpoint disagree, and the value that is used."""
 
     field: str
     used: Value | None = None
     absent: bool = False
-    """The released checkpoint has no such value (TOML has no null)."""
+    """Whether the released checkpoint has no such value (TOML has no null)."""
     why: str
     cites: list[str]
 
 
 class Entry(Spec):
-    """One model of a family: its catalogue entry, the ids it goes by, and what is known beyond the catalogue."""
+    """One model of a family: its catalogue entry, its ids, and facts that the catalogue lacks."""
 
     id: str
     name: str
     kind: str
     catalogue: str = ""
-    """The descriptor of its entry in Meta's catalogue; empty where `config` states its dimensions."""
+    """The descriptor of its entry in Meta's catalogue; empty if `config` states its dimensions."""
     config: dict[str, Any] = {}
-    """Settings as a config.json gives them, for a model that is in no catalogue."""
+    """The settings of a config.json, for a model that is not in Meta's catalogue."""
     hub_id: str | None = None
     aliases: list[str] = []
     architecture: str | None = None
     undescribed: str = ""
-    """For an entry without an architecture: what is not described yet."""
+    """For an entry without an architecture: the reason it is not described."""
     dtype: str = "BF16"
     notes: list[Note] = []
     cites: list[str] = []

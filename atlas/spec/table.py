@@ -1,4 +1,4 @@
-"""What the tables of every description file have in common: how strict they are, their values, and their words."""
+"""Base classes of all tables in description files: strict parsing, values and page texts."""
 
 from typing import Annotated, TypeVar
 
@@ -8,7 +8,7 @@ Value = bool | int | float | str
 
 T = TypeVar("T")
 Some = Annotated[list[T], Field(min_length=1, max_length=256)]
-"""A list that would make no sense empty, nor with more than a few dozen items: each of them is worked on with all others."""
+"""A list that must not be empty. It is bounded because some checks compare every pair of items."""
 
 
 class Spec(BaseModel):
@@ -21,7 +21,7 @@ class Note(Spec):
 
 
 class Words(Spec):
-    """What a page says of a thing; `text` is the equation in Unicode, `latex` the same in LaTeX."""
+    """The texts of a page; `text` is the equation in Unicode, `latex` the same in LaTeX."""
 
     title: str = ""
     summary: str = ""

@@ -1,7 +1,7 @@
-"""TOML files as strangers write them: found, and read within bounds, so that whatever works on the tables needs none of its own.
+"""Finds TOML files and reads them within limits, so that the rest of the code needs no limits of its own.
 
-Python's reader gives integers of any length, infinities, and tables as deep as a dotted key is long. All of these are
-refused here, with the address of the value.
+Description files may come from strangers. Python's parser accepts integers of any length, infinities, and tables nested
+as deep as a dotted key is long. These are refused here with the address of the value.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ from atlas.errors import SpecError
 from atlas.files import read_regular
 
 MOST_BYTES = 2**18
-"""Of a description file; the longest of the atlas's own has 14,008."""
+"""Largest description file. The largest built-in file has about 15,000 bytes."""
 
 MOST_FILES = 4_096
-"""In one folder of description files."""
+"""Most description files in one folder."""
 
 MOST_DEPTH = 16
-"""Of tables and arrays in each other; the atlas's own need 5."""
+"""Deepest nesting of tables and arrays. The built-in files need 5."""
 
 MOST_CHARACTERS = 10_000
-"""Of a text, a key or a line. Python's reader takes time in the square of a dotted key's length, and keys end with their line."""
+"""Longest string, key or line. Python's parser is quadratic in the length of a dotted key."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file's tables, which hold tables, arrays, texts, 64-bit integers, finite floats and booleans.
+    """A TOML file's content: tables, arrays, strings, 64-bit integers, finite floats and booleans.
 
     Raises:
-        SpecError: the file cannot be read, is too long, is not UTF-8 or is not TOML, with line and column; or a value in
-            it is beyond what a description needs.
+        SpecError: the file cannot be read, is too long, is not UTF-8 or is not TOML (with line and column), or a value
+            exceeds a limit.
     """
     data = read_regular(path, most=MOST_BYTES, error=SpecError)
     if (longest := max(map(len, data.split(b"\n")))) > MOST_CHARACTERS:
         raise SpecError(
-            f"{path}: not TOML that can be read: a line of {longest:,} bytes, expected at most {MOST_CHARACTERS:,}"
+            f"{path}: not TOML within the limits: a line of {longest:,} bytes, expected at most {MOST_CHARACTERS:,}"
         )
     try:
         tables = tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: not TOML: {str(error)[:200]}") from None
     except RecursionError:
-        raise SpecError(f"{path}: not TOML that can be read: nested too deeply") from None
+        raise SpecError(f"{path}: not TOML within the limits: nested too deeply") from None
     except ValueError:
-        raise SpecError(f"{path}: not TOML that can be read: a number or a date beyond any limit") from None
+        raise SpecError(f"{path}: not TOML within the limits: a number or a date is out of range") from None
     for address, problem in _problems(tables):
         raise SpecError(f"{path}: {address}: {problem}")
     return tables
 
 
 def _problems(tables: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Address and fault of what no description needs. A loop, not a recursion: the depth is what is to be found out."""
+    """Address and problem of every value beyond the limits. A loop, since recursion would fail on deep nesting."""
     todo: list[tuple[object, tuple[str, ...]]] = [(tables, ())]
     while todo:
         value, at = todo.pop()
@@ -75,14 +75,14 @@ def _problem(value: object, depth: int) -> str | None:
         case dict() if any(len(key) > MOST_CHARACTERS for key in value):
             return f"a key of more than {MOST_CHARACTERS:,} characters"
         case str() if len(value) > MOST_CHARACTERS:
-            return f"a text of {len(value):,} characters, expected at most {MOST_CHARACTERS:,}"
+            return f"a string of {len(value):,} characters, expected at most {MOST_CHARACTERS:,}"
         case int() if not -(2**63) <= value < 2**63:
             return "an integer of more than 64 bits"
         case float() if not math.isfinite(value):
             return f"{value} is not a finite number"
         case dict() | list() | str() | int() | float():
             return None
-    return "dates and times have no meaning in a description"
+    return "dates and times are not allowed in a description"
 
 
 def _short(key: str) -> str:
@@ -90,10 +90,10 @@ def _short(key: str) -> str:
 
 
 def toml_files(folder: Path) -> list[Path]:
-    """The description files in a folder, in the order of their names; none where there is no folder.
+    """The description files in a folder, sorted by name; empty if the folder does not exist.
 
     Raises:
-        SpecError: it cannot be read, is something else, or holds too many.
+        SpecError: it cannot be read, is not a folder, or contains too many files.
     """
     found = []
     try:
@@ -113,7 +113,7 @@ def toml_files(folder: Path) -> list[Path]:
 
 
 def is_there(path: Path) -> bool:
-    """Whether something is there to be read, or to be refused: a link to nothing is no file, a FIFO is a wrong one."""
+    """Whether a path exists, even as something that reading will refuse. A dangling link does not exist."""
     try:
         os.stat(path)
     except FileNotFoundError:

@@ -38,7 +38,7 @@ def test_the_vocabulary_projection_of_llama_3_1_8b() -> None:
     notes = " ".join(page["notes"])
     for word in ("own", "[out, in]", "float32"):
         assert word in notes
-    assert "configured dimensions" in page["rests_on"]
+    assert "Meta's catalogue entry" in page["rests_on"]
     relations = {(source["id"], source["repo"]): source["relation"] for source in page["sources"]}
     assert relations["model-readout", "meta-llama/llama3"] == "contextual"
     assert relations["model-readout", "meta-llama/llama-models"] == "direct"
@@ -208,4 +208,4 @@ def test_a_host_that_cannot_be_reached_is_asked_once() -> None:
 def test_a_source_that_does_not_hold_what_is_cited_is_told(tmp_path: Path) -> None:
     ran = run("explain", "llama3-8b", "logits", "--source", f"llama3={tmp_path}")
     assert ran.code == 0
-    assert ran.err.startswith(f"warning: --source llama3: {tmp_path} holds no llama/model.py")
+    assert ran.err.startswith(f"warning: --source llama3: {tmp_path} does not contain llama/model.py")

@@ -117,9 +117,13 @@ CHANGES = [
     *(("{}", kind, f"of the kind `{type(ast.parse(kind, mode='eval').body).__name__}`") for kind in KINDS),
     *(("{}", expression, f"sku_list.py, line 4 is refused: {why}") for expression, why in EXPRESSIONS),
     *(("{}\n    )]\n", f"f()\n    )]\n{statements}", why) for statements, why in STATEMENTS),
-    *(("{}", value, "line 3 is refused: `arch_args` is no dict that TOML and JSON") for value in VALUES),
-    ('="Tiny"', "=1", "line 3 is refused: `description` is no str that TOML and JSON can hold"),
-    ("count=1", "count=True", "line 3 is refused: `pth_file_count` is no int that TOML and JSON can hold"),
+    *(("{}", value, "line 3 is refused: `arch_args` is not a dict that TOML and JSON") for value in VALUES),
+    ('="Tiny"', "=1", "line 3 is refused: `description` is not a str that TOML and JSON can represent"),
+    (
+        "count=1",
+        "count=True",
+        "line 3 is refused: `pth_file_count` is not a int that TOML and JSON can represent",
+    ),
     ("count=1", "count=1, size=2", "line 3 is refused: `Model` has no field `size`"),
     ("[", f"[{ENTRY}, ", "line 3 is refused: a second entry 'Tiny-1B'"),
     ("return [", "return [1, ", "sku_list.py has no all_registered_models() that returns a list of models"),
@@ -281,11 +285,11 @@ def test_what_is_outside_the_language_is_refused(tmp_path: Path, old: str, new: 
 
 
 def test_what_is_no_catalogue_is_refused(tmp_path: Path) -> None:
-    refused(tmp_path / "absent", "is no llama_models folder")
+    refused(tmp_path / "absent", "is not a llama_models folder")
     (planted(tmp_path) / "sku_list.py").write_bytes(b"# \xff")
     refused(tmp_path, "sku_list.py is not UTF-8 text, from byte 2 on")
     (tmp_path / "sku_types.py").unlink()
-    refused(tmp_path, "is no llama_models folder")
+    refused(tmp_path, "is not a llama_models folder")
 
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

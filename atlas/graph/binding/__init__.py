@@ -1,13 +1,13 @@
-"""Binds an architecture to a model: resolves every name, chooses the blocks of every layer, and checks all of it.
+"""Binds an architecture to a model: resolves names, selects the blocks of each layer, and checks the result.
 
-    binding      the architecture and the model, and the axes and dtypes that their words must be
-    sizes        the size of every axis, given or derived
-    parts        the graph's top level in execution order: nodes, and stacks of blocks
-    layers       which of a stack's blocks stands in which layer
-    nodes        a component in its place: ports, parameters, weights, steps
+    binding      the architecture, the model, and checks of axis names and dtypes
+    sizes        the size of every axis, stated or derived
+    parts        the top level of the graph in execution order: nodes, and stacks of blocks
+    layers       which block each layer of a stack uses
+    nodes        a component at its place: ports, parameters, weights, steps
 
-What a description gets wrong shows here and not in an answer: an unknown axis, a port given another shape than it
-wants, a result its operands cannot give, a weight no component has.
+Errors in a description are found here and not in an answer: an unknown axis, a port with the wrong shape, a result that the
+operands cannot give, an undeclared weight.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""An architecture and the model it is bound to: what every part of the graph is checked against.
-
-A fault names the architecture and the place in it; the axes and dtypes it may name are those there are.
-"""
+"""An architecture with the model it is bound to, and checks of the axes and dtypes that it names."""
 
 from __future__ import annotations
 
@@ -16,18 +13,18 @@ from atlas.spec.library import Library
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What is bound to what, and the library whose words both use."""
+    """The model, its architecture, and the library that both are from."""
 
     model: Model
     architecture: spec.Architecture
     library: Library
 
     def fault(self, where: str, what: str) -> SpecError:
-        """The error that names a place in the architecture and what is wrong there."""
+        """An error that names a place in the architecture and the problem there."""
         return SpecError(f"architecture {self.architecture.id}: {where}: {what}")
 
     def known_axes(self, names: Iterable[str], where: str) -> None:
-        """Refuse axes that are not in the vocabulary.
+        """Refuse axes that are not in axes.toml.
 
         Raises:
             SpecError: naming all of them.
@@ -36,20 +33,20 @@ class Binding:
             raise self.fault(where, f"{', '.join(unknown)}: no such axis in axes.toml")
 
     def known_renames(self, axes: Mapping[str, str], where: str) -> None:
-        """The same for axes that a node or a stack renames: what they were, and what they become."""
+        """Check both sides of the axis renames of a node or stack."""
         self.known_axes((*axes, *axes.values()), f"{where}: axes")
 
     def meaning(self, axis: str) -> str:
-        """An axis as a message names it."""
+        """An axis and its meaning, for a message."""
         known = self.library.axes.get(axis)
         return f"{axis} ({known.meaning})" if known else axis
 
 
 def known_dtypes(where: str, *codes: str) -> None:
-    """Refuse what is neither a dtype's code nor A, the activations' dtype.
+    """Refuse anything but a dtype code or A, the activations' dtype.
 
     Raises:
-        SpecError: naming the first that is none.
+        SpecError: naming the first unknown code.
     """
     for code in codes:
         if code != "A" and code not in dtypes.BITS:

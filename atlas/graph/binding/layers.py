@@ -1,4 +1,4 @@
-"""Which of the blocks that may stand in a place of a stack stands there in which layer."""
+"""Selects the block that each layer of a stack uses at one position."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from atlas.graph.binding.binding import Binding
 def layers(
     choices: Sequence[spec.Choice], count: int, where: str, binding: Binding, dims: Mapping[str, int]
 ) -> list[Sequence[int]]:
-    """For each choice the layers in which it is the first that fits.
+    """For each choice, the layers in which it is the first whose rule matches.
 
     Args:
         count: how many layers the stack has.
         where: the stack's name, for messages.
 
     Raises:
-        ConfigError: the model lists a layer beyond the last.
-        SpecError: no block fits a layer, or a choice's rule cannot be worked out.
+        ConfigError: the model's list contains a layer beyond the last one.
+        SpecError: no rule matches a layer, or a rule cannot be evaluated.
     """
     if not (choices[0].first or choices[0].every or choices[0].at):
         return [range(count)] + [()] * (len(choices) - 1)
@@ -30,7 +30,7 @@ def layers(
     for i in range(count):
         chosen = next((n for n, fit in enumerate(fits) if fit(i)), None)
         if chosen is None:
-            raise binding.fault(where, f"no block fits layer {i}")
+            raise binding.fault(where, f"no rule of a block matches layer {i}")
         taken[chosen].append(i)
     return [tuple(numbers) for numbers in taken]
 
@@ -38,15 +38,15 @@ def layers(
 def _fits(
     choice: spec.Choice, count: int, where: str, binding: Binding, dims: Mapping[str, int]
 ) -> Callable[[int], bool]:
-    """Whether a layer is one that the choice may stand in."""
+    """A predicate for the layers that match the choice's rule."""
     model = binding.model
     values = {**model.numbers, **dims}
     first = None if choice.first is None else int(shapes.evaluate(choice.first, values))
     every = None if choice.every is None else int(shapes.evaluate(choice.every, values))
     if every is not None and every < 1:
-        raise binding.fault(where, f"{choice.block} stands in every {every}th layer; expected 1 or more")
+        raise binding.fault(where, f"{choice.block}: every = {every}, expected 1 or more")
     if choice.at is not None and choice.at not in model.lists:
-        raise binding.fault(where, f"{model.id} lists no layers called {choice.at!r}")
+        raise binding.fault(where, f"{model.id} has no list of layers called {choice.at!r}")
     at = None if choice.at is None else frozenset(model.lists[choice.at])
     if at and max(at) >= count:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""A node bound: a component at its place in the graph, with its ports, parameters, weights and steps."""
+"""Binds a node: a component at its place in the graph, with its ports, parameters, weights and steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from atlas.graph.graph import Node, Operand, Step, Weight
 from atlas.resolution.model import Scalar
 
 MOST_STEPS = 20_000
-"""Of all kinds of block together; the largest of the atlas's own models has 40."""
+"""Most steps of all blocks together. The largest built-in model has 40."""
 
 
 class Nodes:
@@ -26,8 +26,8 @@ class Nodes:
         dims: the size of every axis that has one (from `atlas.graph.binding.sizes`).
 
     Attributes:
-        weights: id -> weight, of every node so far; one that stands in several kinds of block is one.
-        indexes: symbol -> the axis that it holds indices along, of every node so far.
+        weights: id -> weight of every node so far; several kinds of block may share a weight.
+        indexes: symbol of indices -> the axis they select along, of every node so far.
     """
 
     def __init__(self, binding: Binding, dims: Mapping[str, int]) -> None:
@@ -45,12 +45,12 @@ class Nodes:
         self._steps = 0
 
     def bind(self, node: spec.Node, known: dict[str, Shape], stack_axes: Mapping[str, str]) -> Node:
-        """Bind a node and enter its result, and its inner symbols, into `known`."""
+        """Bind a node and add its result and its inner symbols to `known`."""
         component = self.library.component(node.component)
         self.binding.known_renames(node.axes, node.id)
         self._steps += len(component.steps)
         if self._steps > MOST_STEPS:
-            raise self.binding.fault(node.id, f"with its steps the graph has more than {MOST_STEPS:,}")
+            raise self.binding.fault(node.id, f"the graph has more than {MOST_STEPS:,} steps")
         axes = {**stack_axes, **node.axes}
         params = self._params(node, component)
 
@@ -67,10 +67,10 @@ class Nodes:
             )
         for (port, text), source in zip(component.ports.items(), given, strict=True):
             if source not in known:
-                raise self.binding.fault(node.id, f"is of {source!r}, which nothing before it makes")
+                raise self.binding.fault(node.id, f"is of {source!r}, which no earlier node sets")
             if known[source] != shape(text):
                 wanted, found = shapes.render(shape(text)), shapes.render(known[source])
-                raise self.binding.fault(node.id, f"{port} wants ({wanted}), {source} is ({found})")
+                raise self.binding.fault(node.id, f"{port} expects ({wanted}), {source} is ({found})")
             scope[port] = Operand(source, known[source])
         ports = tuple(scope.values())
         weights = []
@@ -89,7 +89,7 @@ class Nodes:
                 scope[declared_step.out or declared_step.id] = Operand(step.sets, step.shape)
                 known[step.sets] = step.shape
         if not steps:
-            raise self.binding.fault(node.id, f"no step of {component.id} is there under these conditions")
+            raise self.binding.fault(node.id, f"no step of {component.id} applies under these conditions")
         last = steps[-1]
         known[node.id] = last.shape
         if last.sets in self.indexes:
@@ -97,7 +97,7 @@ class Nodes:
         return Node(node.id, component, ports, tuple(steps), tuple(weights), last.sets, last.shape)
 
     def _params(self, node: spec.Node, component: spec.Component) -> dict[str, Scalar]:
-        """The component's parameters: a node's `with` over the defaults, names replaced by the model's values."""
+        """The component's parameters: the node's `with`, else the default. Names are replaced by the model's values."""
         if strange := set(node.given) - set(component.params):
             raise self.binding.fault(node.id, f"{component.id} has no parameter {', '.join(sorted(strange))}")
         params: dict[str, Scalar] = {}
@@ -130,7 +130,7 @@ class Nodes:
         if known.shape != shape:
             both = f"({shapes.render(known.shape)}) and ({shapes.render(shape)})"
             raise self.binding.fault(
-                weight.id, f"stands in two blocks with two shapes, {both}; rename one of the nodes"
+                weight.id, f"is in two blocks with different shapes, {both}; rename one of the nodes"
             )
         return known
 
@@ -150,7 +150,7 @@ class Nodes:
         by = step.by
         if isinstance(by, str):
             if by not in params:
-                raise SpecError(f"{where}: by = {by!r}: no parameter is called that")
+                raise SpecError(f"{where}: by = {by!r}: there is no such parameter")
             by = params[by]
         bound = Step(
             id=f"{node.id}.{step.id}",
@@ -173,7 +173,7 @@ class Nodes:
                 if was != now and (was not in self.dims or self.dims[was] != self.dims.get(now)):
                     sizes = f"{self.dims.get(was, 'free')} and {self.dims.get(now, 'free')}"
                     raise SpecError(
-                        f"{where} (at {self.binding.architecture.id}.{node.id}): rename cannot call {was} {now}: their "
+                        f"{where} (at {self.binding.architecture.id}.{node.id}): cannot rename {was} to {now}: their "
                         f"sizes are {sizes}"
                     )
         if bound.op == "top_k" and bound.over is not None:
@@ -181,18 +181,18 @@ class Nodes:
         return bound
 
     def _operand(self, text: str, scope: Mapping[str, Operand], where: str) -> Operand:
-        """`x`, or `w1[chosen]`: w1 with the axis that `chosen` holds indices along replaced by chosen's own axes."""
+        """`x`, or `w1[chosen]`: w1, with the axis that the indices `chosen` select along replaced by chosen's axes."""
         name, bracket, index = text.removesuffix("]").partition("[")
         for word in (name, index) if bracket else (name,):
             if word not in scope:
-                raise SpecError(f"{where}: {word!r} is no port, weight or earlier step")
+                raise SpecError(f"{where}: {word!r} is not a port, weight or earlier step")
         operand = scope[name]
         if not bracket:
             return operand
         chosen = scope[index]
         axis = self.indexes.get(chosen.name)
         if axis is None or axis not in shapes.atoms(operand.shape):
-            raise SpecError(f"{where}: {text!r}: {index} does not hold indices along an axis of {name}")
+            raise SpecError(f"{where}: {text!r}: {index} does not contain indices along an axis of {name}")
         rest = [group for group in operand.shape if group != (axis,)]
         shape = tuple(chosen.shape) + tuple(group for group in rest if group not in chosen.shape)
         return Operand(operand.name, shape, operand.weight, chosen.name, axis)

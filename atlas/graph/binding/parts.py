@@ -1,4 +1,4 @@
-"""The graph's top level bound in execution order: nodes, stacks of blocks, and the weights that are tied."""
+"""Binds the top level of the graph in execution order: nodes, stacks of blocks, and tied weights."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from atlas.errors import ConfigError
 from atlas.grammar import shapes
+from atlas.grammar.conditions import holds
 from atlas.grammar.shapes import Shape
 from atlas.graph.binding.binding import Binding, known_dtypes
 from atlas.graph.binding.layers import layers
@@ -14,11 +15,11 @@ from atlas.graph.binding.sizes import needed
 from atlas.graph.graph import Block, Graph, Stack
 
 MOST_LAYERS = 1_024
-"""More than any model has; a larger number is a slip, and listing its layers would take for ever."""
+"""Most layers of a stack. A larger number is an error, and its layers could not be listed in reasonable time."""
 
 
 class Parts:
-    """Binds the parts one after the other: each may be of what those before it make.
+    """Binds the parts in order; each may use the results of earlier parts.
 
     Args:
         dims: the size of every axis that has one (from `atlas.graph.binding.sizes`).
@@ -30,9 +31,10 @@ class Parts:
         self.dims = dims
         self.nodes = Nodes(binding, dims)
         self.places: dict[str, tuple[str, int]] = {}
+        self.flags = {**binding.architecture.flags, **binding.model.flags}
 
     def graph(self) -> Graph:
-        """All of them, once every name and shape has been checked.
+        """Bind all parts and check every name and shape.
 
         Raises:
             ConfigError: a dimension is missing, or there are too many layers.
@@ -44,12 +46,12 @@ class Parts:
             known_dtypes(f"architecture {self.architecture.id}: inputs.{name}", entry.dtype)
         parts: list[Block | Stack] = []
         for i, part in enumerate(self.architecture.graph):
+            if not holds(part.when, self.flags):
+                continue
             if part.node is not None and part.stack is part.of is None:
                 self._place(part.node.id, "graph", i)
                 if part.node.id in self.architecture.blocks:
-                    raise self.binding.fault(
-                        part.node.id, "is the name of a block as well; rename one of them"
-                    )
+                    raise self.binding.fault(part.node.id, "is also the name of a block; rename one of them")
                 node = self.nodes.bind(part.node, known, {})
                 parts.append(Block(part.node.id, (node,)))
             elif part.node is None and part.stack is not None and part.of is not None:
@@ -58,7 +60,7 @@ class Parts:
                 known[part.stack] = stack.shape
                 parts.append(stack)
             else:
-                raise self.binding.fault("graph", "each part is a node, or a stack `of` something")
+                raise self.binding.fault("graph", "each part must be a node, or a stack with `of`")
         self._ties()
         return Graph(
             model=self.binding.model,
@@ -70,17 +72,17 @@ class Parts:
         )
 
     def _place(self, node: str, where: str, slot: int) -> None:
-        """Blocks that stand for each other may share a node; anywhere else one name is one node."""
+        """Alternative blocks may share a node id; otherwise a node id must be unique."""
         if self.places.setdefault(node, (where, slot)) != (where, slot):
-            raise self.binding.fault(node, "stands in two places of the graph; rename one of them")
+            raise self.binding.fault(node, "is in two places of the graph; rename one of them")
 
     def _stack(self, name: str, of: str, known: Mapping[str, Shape]) -> Stack:
         fault = self.binding.fault
         if name not in self.architecture.stacks:
-            raise fault("graph", f"no stack is called {name!r}")
+            raise fault("graph", f"unknown stack {name!r}")
         stack = self.architecture.stacks[name]
         if of not in known:
-            raise fault(name, f"is of {of!r}, which nothing before it makes")
+            raise fault(name, f"is of {of!r}, which no earlier node sets")
         axis = self.binding.library.axes.get(stack.over)
         if axis is None or axis.index is None:
             raise fault(name, f"over {stack.over!r}: expected an axis with an `index` in axes.toml")
@@ -97,7 +99,7 @@ class Parts:
             chosen = layers(choices, count, name, self.binding, self.dims)
             for choice, numbers in zip(choices, chosen, strict=True):
                 if choice.block not in self.architecture.blocks:
-                    raise fault(name, f"no block is called {choice.block!r}")
+                    raise fault(name, f"unknown block {choice.block!r}")
                 block = self.architecture.blocks[choice.block]
                 ids = [node.id for node in block]
                 if twice := [node for node in ids if ids.count(node) > 1]:
@@ -109,7 +111,7 @@ class Parts:
                 if nodes[-1].shape != shape:
                     raise fault(
                         choice.block,
-                        f"hands on ({shapes.render(nodes[-1].shape)}), but receives ({shapes.render(shape)})",
+                        f"its result is ({shapes.render(nodes[-1].shape)}), but its input is ({shapes.render(shape)})",
                     )
                 slot.append(Block(choice.block, nodes, name, numbers))
             slots.append(tuple(slot))
@@ -117,7 +119,14 @@ class Parts:
 
     def _ties(self) -> None:
         weights, ties = self.nodes.weights, self.architecture.ties
+        absent = {
+            part.node.id
+            for part in self.architecture.graph
+            if part.node is not None and not holds(part.when, self.flags)
+        }
         for pair in ties.items():
+            if absent.intersection(name.partition(".")[0] for name in pair):
+                continue
             if unknown := [name for name in pair if name not in weights]:
                 raise self.binding.fault("ties", f"{', '.join(unknown)}: no component declares it")
             if pair[1] in ties:

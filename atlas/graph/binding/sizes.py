@@ -1,4 +1,4 @@
-"""The size of every axis: what the model states, and what the architecture and the vocabulary derive from it."""
+"""The size of every axis: stated by the model, or derived by the architecture or axes.toml."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from atlas.resolution.dimensions import LARGEST
 
 
 def sizes(binding: Binding) -> dict[str, int]:
-    """The model's dims and everything that follows from them, each an exact positive integer.
+    """The model's dims and all derived sizes, each an exact positive integer.
 
     Raises:
-        ConfigError: one does not divide, is not positive, or is not the product of the axes it is made of.
-        SpecError: an axis is not in the vocabulary.
+        ConfigError: a division is inexact, a size is not positive, or a product axis is not the product of its parts.
+        SpecError: an axis is not in axes.toml.
     """
     model, architecture, library = binding.model, binding.architecture, binding.library
     binding.known_axes(model.dims, f"dims of {model.id}")
@@ -27,9 +27,11 @@ def sizes(binding: Binding) -> dict[str, int]:
         try:
             found[axis] = int(shapes.evaluate(text, found))
         except shapes.MissingName:
-            continue  # an axis this architecture has no use for, or one of the pass (keys)
+            continue  # not an axis of this architecture, or one of the pass (keys)
         except SpecError as error:
-            raise ConfigError(f"{model.id}: {binding.meaning(axis)} cannot be had: {error.message}") from None
+            raise ConfigError(
+                f"{model.id}: {binding.meaning(axis)} cannot be derived: {error.message}"
+            ) from None
     for axis, count in found.items():
         if not 1 <= count <= LARGEST:
             bounds = "a positive integer" if count < 1 else f"at most {LARGEST:,}"
@@ -46,10 +48,10 @@ def sizes(binding: Binding) -> dict[str, int]:
 
 
 def needed(axis: str, dims: Mapping[str, int], binding: Binding) -> int:
-    """The size of an axis that the graph cannot be bound without.
+    """The size of an axis that the graph requires.
 
     Raises:
-        ConfigError: the model does not give it, and nothing derives it.
+        ConfigError: it is neither stated nor derived.
     """
     if axis not in dims:
         raise ConfigError(f"{binding.model.id}: {binding.meaning(axis)} is not given")

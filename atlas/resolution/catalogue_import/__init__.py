@@ -1,1 +1,1 @@
-"""Meta's catalogue read from the syntax tree of an installed `llama_models`; nothing of it is executed."""
+"""Reads Meta's model catalogue from the syntax tree of an installed `llama_models`, without executing it."""

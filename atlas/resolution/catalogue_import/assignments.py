@@ -1,6 +1,6 @@
-"""What the statements of a module or a class bind, and in which form, read off the syntax tree.
+"""Finds which names the statements of a module or class bind, from the syntax tree.
 
-No value is worked out here: `syntax` evaluates what a name is bound to, and only where it is bound once and plainly.
+This file evaluates nothing. `syntax` evaluates a name, and only if one plain statement binds it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _HARMLESS = {"cache", "lru_cache", "property", "classmethod", "staticmethod"}
 
 
 def bindings(statements: Iterable[ast.stmt]) -> dict[str, list[ast.stmt]]:
-    """Name -> the statements that bind it, also those that do so within a condition or a loop."""
+    """Name -> the statements that bind it, including those inside a condition or a loop."""
     found: dict[str, list[ast.stmt]] = {}
     for statement in statements:
         whole = isinstance(statement, ast.FunctionDef | ast.ClassDef)
@@ -26,8 +26,8 @@ def bindings(statements: Iterable[ast.stmt]) -> dict[str, list[ast.stmt]]:
     return found
 
 
-def brought(statement: ast.stmt, stems: set[str]) -> bool:
-    """Whether a statement only brings, under their own names, what another of the files defines."""
+def is_plain_import(statement: ast.stmt, stems: set[str]) -> bool:
+    """Whether a statement only imports names that another of the files defines, without renaming them."""
     match statement:
         case ast.ImportFrom(module=str(module), names=names):
             return module.split(".")[-1] in stems and not any(alias.asname for alias in names)
@@ -35,7 +35,7 @@ def brought(statement: ast.stmt, stems: set[str]) -> bool:
 
 
 def assigned(statement: ast.stmt) -> ast.expr | None:
-    """The value of `name = value`, with or without a type; None for a statement of another form."""
+    """The value in `name = value`, with or without a type annotation; None for any other statement."""
     match statement:
         case ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(target=ast.Name(), value=value):
             return value
@@ -43,17 +43,17 @@ def assigned(statement: ast.stmt) -> ast.expr | None:
 
 
 def plain_names(nodes: Iterable[ast.expr]) -> set[str]:
-    """The names that stand there, with an empty one for whatever is more than a name."""
+    """The names among these expressions; an expression that is not a plain name becomes an empty string."""
     return {node.id if isinstance(node, ast.Name) else "" for node in nodes}
 
 
 def harmless(function: ast.FunctionDef) -> bool:
-    """Whether, for all its decorators, a function still returns what it says, and a method is no validator."""
+    """Whether none of the decorators changes what the function returns or makes the method a validator."""
     return plain_names(function.decorator_list) <= _HARMLESS
 
 
 def is_plain(kind: ast.ClassDef, base: str) -> bool:
-    """Whether a class has that base and no say of its own in how its instances are made or compared."""
+    """Whether a class has exactly that base and does not change how its instances are created or compared."""
     methods = [node for node in kind.body if isinstance(node, ast.FunctionDef)]
     return (
         (plain_names(kind.bases), kind.keywords, kind.decorator_list) == ({base}, [], [])

@@ -1,8 +1,8 @@
-"""Meta's catalogue of its models, read from a `llama_models` folder without executing any of it.
+"""Reads Meta's model catalogue from a `llama_models` folder without executing it.
 
-Each entry keeps its values as the catalogue has them, right or wrong: where a released checkpoint shows otherwise,
-that is said elsewhere, beside the entry and not in its place. With the values go the lines they were read from and
-the hash of those lines, so that a changed catalogue cannot pass for the one that was read.
+An entry keeps the catalogue's values even where they are wrong. `specs/models/` records where a released checkpoint
+differs. Every entry also records the source lines it was read from and their hash, so that a changed catalogue is
+noticed.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from atlas.files import read_regular
 from atlas.resolution.catalogue_import.syntax import HINT, Evaluator, Instance, Member
 
 SOURCE = "llama-models/sku_list"
-"""What the bibliography calls the file that the lines are in."""
+"""The bibliography's id of the file that contains the lines."""
 
-# Meta's two files have 42 KB together, and its entries as Python writes them 28,000 characters. Some Pythons take time in the square of
-# the length for an f-string.
+# Meta's two files are 42 KB together, and the repr of their entries is 28,000 characters. Some Python versions parse an f-string
+# in time quadratic in its length.
 MOST_BYTES = 1 << 17
 MOST_CHARACTERS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Where a constant or a shared function stands that entries take values from."""
+    """The lines of a constant or a shared function that entries take values from."""
 
     lines: list[list[int]]
     sha256: str
@@ -42,7 +42,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One model of the catalogue, every value resolved; the fields in the order in which they are written."""
+    """One model of the catalogue with every value resolved. The TOML file has the fields in this order."""
 
     descriptor: str
     core_model_id: str
@@ -62,11 +62,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All entries in Meta's order, and the names they use.
+    """All entries in Meta's order, and the named constants they use.
 
     Attributes:
-        version: the package's, where it is known.
-        source: what the bibliography calls the file that all lines are in.
+        version: of the package, if known.
+        source: the bibliography's id of the file that contains all the lines.
     """
 
     version: str | None
@@ -79,8 +79,8 @@ def read_catalogue(folder: Path) -> Catalogue:
     """The catalogue in a `llama_models` package, the folder it is installed in, or a clone of its repository.
 
     Raises:
-        ConfigError: no catalogue is there, or one of its files cannot be read, is not Python, or is written in
-            Python that this reader does not evaluate; with file and line.
+        ConfigError: there is no catalogue, or one of its files cannot be read, is not Python, or uses Python that this
+            reader does not evaluate. The message names the file and the line.
     """
     package = _package(folder)
     path, types = package / "sku_list.py", package / "sku_types.py"
@@ -95,15 +95,15 @@ def read_catalogue(folder: Path) -> Catalogue:
 
 
 def to_toml(catalogue: Catalogue) -> dict[str, str]:
-    """The text of each file of specs/catalogue/, by the file's name without `.toml`: one for each family."""
+    """The text of each file of specs/catalogue/, one for each family, keyed by file name without `.toml`."""
     families: dict[str, list[Entry]] = {}
     for entry in catalogue.entries:
-        # What Meta's code calls `safety` is called Llama Guard everywhere else.
+        # Meta's code calls the Llama Guard family `safety`.
         stem = "llama-guard" if entry.family == "safety" else entry.family.replace("_", ".")
         families.setdefault(stem, []).append(entry)
     version = f" {catalogue.version}" if catalogue.version else ""
     head = (
-        f"# Meta's catalogue as it stands: llama_models/sku_list.py of llama-models{version}."
+        f"# Meta's catalogue, values unchanged: llama_models/sku_list.py of llama-models{version}."
         f" Written by `atlas specs import`; do not edit.\nsource = {_toml(SOURCE)}\n"
     )
     return {stem: head + _tables(catalogue, entries) for stem, entries in families.items()}
@@ -114,8 +114,8 @@ def _package(folder: Path) -> Path:
         if all(os.path.isfile(package / name) for name in ("sku_list.py", "sku_types.py")):
             return package
     raise ConfigError(
-        f"{folder} is no llama_models folder: it has no sku_list.py with a sku_types.py, nor do its folders "
-        "llama_models and models",
+        f"{folder} is not a llama_models folder: neither it nor its subfolders "
+        "llama_models and models contain sku_list.py and sku_types.py",
         hint="give the folder of an installed or unpacked llama-models 0.3.0, or of a clone of its repository",
     )
 
@@ -135,10 +135,10 @@ def _parse(path: Path) -> tuple[str, ast.Module]:
     except ConfigError as error:
         raise ConfigError(error.message, hint=HINT) from None
     try:
-        # Lines as the tree counts them: these endings and no others.
+        # The parser counts only these line endings.
         text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they would show what the file says
+            warnings.simplefilter("ignore")  # a warning would print the file's text
             return text, ast.parse(text, path.name)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text, from byte {error.start} on", hint=HINT) from None
@@ -148,7 +148,7 @@ def _parse(path: Path) -> tuple[str, ast.Module]:
 
 
 class _Reader:
-    """Turns evaluated models into entries, and collects the names they use."""
+    """Turns evaluated models into entries and collects the named constants they use."""
 
     def __init__(self, evaluator: Evaluator, path: Path, text: str) -> None:
         self._evaluator, self._path, self._lines = evaluator, path, text.split("\n")
@@ -185,7 +185,7 @@ class _Reader:
             arch_args=self._value(model, "arch_args", dict),
             metadata=self._value(model, "metadata", dict),
         )
-        # A constant counts once in the file, and wherever an entry names it in what is written.
+        # A constant is once in the source, but is written out in every entry that uses it.
         self._characters += len(repr(entry))
         if self._characters > MOST_CHARACTERS:
             raise self._evaluator.refusal(model.call, f"entries of more than {MOST_CHARACTERS:,} characters")
@@ -196,7 +196,7 @@ class _Reader:
         if isinstance(value, Member):
             value = value.value
         if type(value) not in kinds or not (value is None or _plain(value)):
-            why = f"`{name}` is no {kinds[0].__name__} that TOML and JSON can hold"
+            why = f"`{name}` is not a {kinds[0].__name__} that TOML and JSON can represent"
             raise self._evaluator.refusal(model.call, why)
         return value
 
@@ -245,7 +245,7 @@ def _toml(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            # JSON's escapes are TOML's, save one control character that JSON leaves as it is.
+            # TOML uses JSON's escapes, and also requires an escape for DEL.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case list():
             return f"[{', '.join(map(_toml, value))}]"

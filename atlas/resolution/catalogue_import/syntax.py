@@ -18,9 +18,9 @@ from atlas.errors import ConfigError
 from atlas.resolution.catalogue_import.assignments import (
     assigned,
     bindings,
-    brought,
     harmless,
     is_plain,
+    is_plain_import,
     plain_names,
 )
 
@@ -58,7 +58,7 @@ class Evaluator:
     def __init__(self, trees: Mapping[Path, ast.Module]) -> None:
         self.home = {node: path for path, tree in trees.items() for node in ast.walk(tree)}
         stems = {path.stem for path in trees}
-        top = [node for tree in trees.values() for node in tree.body if not brought(node, stems)]
+        top = [node for tree in trees.values() for node in tree.body if not is_plain_import(node, stems)]
         self._names = bindings(top)
         self._members = {node: bindings(node.body) for node in top if isinstance(node, ast.ClassDef)}
         self._uses: dict[str, ast.stmt] = {}
