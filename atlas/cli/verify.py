@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from atlas.checkpoint.store import Store
     from atlas.verification import OnProgress
     from atlas.verification.result import Verification
+
+
+FORMATS = ("text", "github", "junit")
 
 
 def register(app: typer.Typer) -> None:
@@ -77,6 +80,20 @@ def verify(
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Report warnings as errors.")] = False,
+    release: Annotated[
+        bool,
+        typer.Option(
+            "--release", help="Require what a release needs: a tokenizer and settings that fit the model."
+        ),
+    ] = False,
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="text|github|junit",
+            help="How to print findings: as text, as GitHub annotations, or as JUnit XML.",
+        ),
+    ] = "text",
     receipt: Annotated[
         Path | None,
         typer.Option("--receipt", metavar="FILE", help="Write a receipt: the result as JSON, with hashes."),
@@ -89,6 +106,8 @@ def verify(
     Exit code 0: all is as declared; 1: something differs; 2: something cannot be read, or the model is not described.
 
     Example: atlas verify --repo meta-llama/Llama-3.1-8B
+
+    Example: atlas verify my-model --deep --release --strict --format github
     """
     from atlas.report import verify as show
     from atlas.report.progress import progress
@@ -105,6 +124,11 @@ def verify(
         raise UsageError(
             "PATH is on disk: it cannot be combined with --repo, --repos-from, --revision or --download"
         )
+    if format not in FORMATS:
+        raise UsageError(f"--format is {format!r}, expected {', '.join(FORMATS)}")
+    form = cast("Literal['text', 'github', 'junit']", format)
+    if json and form != "text":
+        raise UsageError("--json and --format cannot be combined: give one of them")
     if receipt is not None and len(repos) > 1:
         raise UsageError("--receipt takes one checkpoint, but several are given")
     if receipt is not None:
@@ -127,6 +151,7 @@ def verify(
             ignore=codes,
             strict=strict,
             deep=deep,
+            release=release,
             hash_all=receipt is not None,
             on_progress=on_progress,
         )
@@ -136,6 +161,8 @@ def verify(
             result = checked(path or repos[0], on_progress)
         if json:
             console.json(result)
+        elif form != "text":
+            show.show_as(form, [result])
         else:
             show.show(result)
         written = receipt is None or _write_receipt(result, receipt)
@@ -143,11 +170,13 @@ def verify(
     found = {}
     for at, outcome in outcomes(repos, checked, at_once=1 if deep else AT_ONCE):
         found[at] = outcome
-        if not json:
+        if not json and form == "text":
             show.line(outcome)
     batch = Batch(tuple(found[at] for at in sorted(found)))
     if json:
         console.json(batch)
+    elif form != "text":
+        show.show_as(form, batch.checkpoints)
     raise typer.Exit(batch.exit_code)
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
 
 from atlas.checkpoint.findings import Finding, listing
 from atlas.report import console
+from atlas.report.annotations import github, junit
 from atlas.verification.result import Amount, Failed, Verification, amounts
 
 MOST = 20
@@ -36,6 +39,17 @@ def show(result: Verification) -> None:
         console.out(console.table(["parameters", "expected", "found", "difference"], rows, right=[1, 2, 3]))
 
 
+def show_as(form: Literal["github", "junit"], outcomes: Sequence[Verification | Failed]) -> None:
+    """The findings of one or several checkpoints for continuous integration; GitHub's have the verdicts in plain lines too."""
+    if form == "junit":
+        console.write(junit(outcomes))
+        return
+    for outcome in outcomes:
+        line(outcome)
+    for command in github(outcomes, only_errors=console.quiet):
+        console.line(command)
+
+
 def line(outcome: Verification | Failed) -> None:
     """One of several checkpoints, in one line: the verdict, and how many findings of which codes."""
     if isinstance(outcome, Failed):
@@ -50,13 +64,13 @@ def _verdict(result: Verification) -> str:
     tensors, parameters, size = result.tensors, result.parameters, result.bytes
     where = str(result.source)
     if result.model is None and not tensors.found:
-        return f"{result.verdict}: {where}"
+        return f"{result.title}: {where}"
     counts = f"{_amount(parameters)} parameters in {_amount(tensors)} tensors, {_amount(size)} bytes"
     names = f", {result.convention} names" if result.convention else ""
     model = result.model or ""
     against = f", against {model.rpartition('/')[2] if model.endswith('.json') else model}" if model else ""
     ignoring = f", ignoring {amounts(result.ignored)}" if result.ignored else ""
-    return f"{result.verdict}: {where}: {counts}{names}{against}{ignoring}"
+    return f"{result.title}: {where}: {counts}{names}{against}{ignoring}"
 
 
 def _data(result: Verification) -> str:
@@ -86,4 +100,4 @@ def _amount(amount: Amount) -> str:
 
 
 def _line(finding: Finding) -> str:
-    return f"{finding.severity:<8} {finding.code:<10} {finding.message}"
+    return f"{finding.severity:<8} {finding.code:<12} {finding.message}"

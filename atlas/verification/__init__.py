@@ -13,9 +13,9 @@ Only `atlas.cli`, `atlas.report` and `atlas.api` may import this package. NumPy 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from atlas.checkpoint.findings import judged
+from atlas.checkpoint.findings import Finding, judged
 from atlas.checkpoint.inventory import Inventory, take
 from atlas.checkpoint.store import BLOB, Store
 from atlas.graph.tensors import published
@@ -23,10 +23,11 @@ from atlas.spec.library import Library
 from atlas.verification import causes
 from atlas.verification.catalogue import compare_with_catalogue
 from atlas.verification.causes import files
-from atlas.verification.comparison import compare
-from atlas.verification.description import Description, find_description
+from atlas.verification.comparison import Comparison, compare
+from atlas.verification.description import Description, NoDescription, configuration, find_description
 from atlas.verification.naming import Naming, declared_names, recognise
-from atlas.verification.result import File, Source, Verification
+from atlas.verification.release import check as check_release
+from atlas.verification.result import Checked, File, Source, Verdict, Verification
 from atlas.verification.totals import totals, undescribed
 
 __all__ = ["Verification", "verify"]
@@ -45,6 +46,7 @@ def verify(
     ignore: Collection[str] = (),
     strict: bool = False,
     deep: bool = False,
+    release: bool | None = False,
     hash_all: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Verification:
@@ -58,6 +60,8 @@ def verify(
         repo: the checkpoint's Hub id. If the catalogue has it, the configuration is compared with the catalogue too.
         strict: report warnings as errors.
         deep: read the tensors' data too.
+        release: whether what a release needs besides weights must be there: findings are errors if True, notes if False; None
+            for no such check. One file of several is never a release.
         hash_all: with `deep`, also hash weight files for which no hash is recorded.
         on_progress: called while the data is read.
 
@@ -68,19 +72,28 @@ def verify(
     started = time.perf_counter()
     inventory = take(store, only)
     findings = list(inventory.findings)
-    described = None if _is_adapter(inventory) else find_description(inventory, library, model, repo)
+    described: Description | None = None
+    unknown: NoDescription | None = None
+    if not _is_adapter(inventory):
+        found = find_description(inventory, library, model, repo)
+        described, unknown = (found, None) if isinstance(found, Description) else (None, found)
     convention = comparison = None
-    if isinstance(described, Description):
+    if described is not None:
         naming = recognise(described.graph, inventory.known_names())
         convention = naming.table.convention if naming else None
         naming = naming or Naming(declared_names(described.graph, _usual_convention(described)))
         comparison = compare(described, naming, inventory)
         sums = totals(comparison)
-        findings += [*described.warnings(), *causes.findings(comparison)]
+        caused = list(causes.findings(comparison))
+        findings = [found for found in findings if found.code not in comparison.explained_codes]
+        findings += [*described.findings(), *caused]
         findings += compare_with_catalogue(described, repo, library) if repo else []
     else:
         sums = undescribed(inventory)
-        findings += [described, *files.absent_without_description(inventory)] if described else []
+        findings += [unknown.finding, *files.absent_without_description(inventory)] if unknown else []
+    if release is not None and only is None and inventory.headers:
+        rows = _embedding_rows(comparison) if comparison else None
+        findings += check_release(inventory, rows, required=release, configuration=configuration(inventory))
     read = store.bytes_read or inventory.bytes_read
     hashes, checked = store.hashes(), dict[str, str]()
     origin = dict.fromkeys(hashes, "the Hub" if store.kind == "hub" else BLOB)
@@ -94,12 +107,14 @@ def verify(
         origin.update(dict.fromkeys(data.hashes, "the data"))
     judgement, ignored = judged(findings, ignore=ignore, strict=strict)
     return Verification(
-        model=described.graph.model.id if isinstance(described, Description) else None,
+        model=described.graph.model.id if described else None,
         source=Source(
             store.kind, f"{store.location}/{only}" if only else store.location, store.revision, repo
         ),
         convention=convention,
-        verdict=("verified", "differs", "unreadable")[max((f.exit_code for f in judgement), default=0)],
+        verdict=_verdict(judgement, unknown),
+        checked=_checked(inventory, deep=deep, release=bool(release) and only is None, hashed=checked),
+        indexed=bool(inventory.places),
         tensors=sums.tensors,
         parameters=sums.parameters,
         bytes=sums.bytes,
@@ -115,6 +130,46 @@ def verify(
         bytes_read=read,
         seconds=time.perf_counter() - started,
     )
+
+
+def _verdict(findings: Sequence[Finding], unknown: NoDescription | None) -> Verdict:
+    """`not described` if nothing but the description is missing; else what the gravest finding means."""
+
+    def is_unknown(found: Finding) -> bool:
+        expected = unknown.finding if unknown else None
+        return expected is not None and (found.code, found.file, found.exit_code) == (
+            expected.code, expected.file, expected.exit_code,
+        )  # fmt: skip
+
+    others = [found for found in findings if not is_unknown(found)]
+    worst = max((found.exit_code for found in others), default=0)
+    if unknown is not None and worst < 2:
+        return "not described" if unknown.readable else "unreadable"
+    return ("verified", "differs", "unreadable")[worst]
+
+
+def _checked(
+    inventory: Inventory, *, deep: bool, release: bool, hashed: Mapping[str, str]
+) -> tuple[Checked, ...]:
+    """What was looked at. Hashes count if that of every weight file was compared with a recorded one."""
+    if not inventory.headers:
+        return ()
+    whole = deep and not inventory.unread
+    every_hash = whole and all(file in hashed for file in inventory.headers)
+    found: list[tuple[Checked, bool]] = [
+        ("headers", True), ("data", whole), ("hashes", every_hash), ("release", release),
+    ]  # fmt: skip
+    return tuple(name for name, was_checked in found if was_checked)
+
+
+def _embedding_rows(comparison: Comparison) -> int | None:
+    """The rows of the token embedding: of the stored matrix, else as declared."""
+    for name, row in comparison.needed.items():
+        weight = row.weights[0]
+        if weight.shape and weight.shape[0] == ("vocab_size",) and row.tied_to is None:
+            tensor = comparison.found.get(name)
+            return tensor.shape[0] if tensor is not None and tensor.shape else row.shape[0]
+    return comparison.graph.dims.get("vocab_size")
 
 
 def _is_adapter(inventory: Inventory) -> bool:

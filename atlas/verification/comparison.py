@@ -34,6 +34,9 @@ class Comparison:
         buffers, copies: tensors that are not counted: old buffers, and a stored copy of a tied matrix.
         stored_as_copy: matrix that is not stored -> the copy, tied to it, that is stored instead and counts as it.
         missing, unexpected, mismatched: tensors that no cause has explained yet.
+        any_dtype: tensors whose dtype needs no further finding.
+        unmerged: an adapter's tensors are stored with the model's.
+        explained_codes: codes of the files' own findings that a cause explains better.
     """
 
     description: Description
@@ -48,6 +51,9 @@ class Comparison:
     missing: dict[str, Row] = field(default_factory=dict)
     unexpected: dict[str, Tensor] = field(default_factory=dict)
     mismatched: dict[str, Tensor] = field(default_factory=dict)
+    any_dtype: set[str] = field(default_factory=set)
+    unmerged: bool = False
+    explained_codes: set[str] = field(default_factory=set)
 
     @property
     def graph(self) -> Graph:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from atlas.checkpoint.contents import CONFIGURATIONS
-from atlas.checkpoint.findings import Finding, said, unreadable, warning
+from atlas.checkpoint.findings import Finding, note, said, unreadable, warning
 from atlas.checkpoint.inventory import Inventory
-from atlas.errors import CheckpointError, ConfigError, NotDescribed
+from atlas.errors import AtlasError, CheckpointError, ConfigError, NotDescribed, UndescribedConfigError
 from atlas.graph.binding import bind
 from atlas.graph.graph import Graph
-from atlas.resolution import config
+from atlas.resolution import config, quantisation
 from atlas.resolution.model import Model, require_described
 from atlas.resolution.resolve import resolve
 from atlas.resolution.settings import decode
@@ -21,23 +22,59 @@ MOST_WARNINGS = 5
 
 
 @dataclass(frozen=True, slots=True)
+class Quantised:
+    """What only quantised checkpoints store, from `specs/quantisations/`.
+
+    Attributes:
+        tensors: ends of names: `.qweight`.
+        dtypes: dtypes of matrices.
+    """
+
+    tensors: tuple[str, ...] = ()
+    dtypes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class NoDescription:
+    """Why a checkpoint's own configuration gives no model to compare with.
+
+    Attributes:
+        readable: the configuration can be read, or there is none; the model is just not described.
+    """
+
+    finding: Finding
+    readable: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Description:
     """The model to compare with, and how messages refer to it.
 
     Attributes:
         file: the configuration file it was read from; None for a model that was named.
+        quantised: how stored tensors show that they are quantised.
     """
 
     graph: Graph
     file: str | None
+    quantised: Quantised
 
-    def warnings(self) -> list[Finding]:
-        """One warning for each setting of the configuration that is not understood."""
-        texts = self.graph.model.warnings
+    def findings(self) -> list[Finding]:
+        """A warning for each setting that is probably wrong, and a note for each unknown key.
+
+        No check depends on an unknown key: if it adds tensors or changes shapes, the stored tensors show that.
+        """
+        model = self.graph.model
+        return [
+            *self._grouped(warning, model.warnings),
+            *self._grouped(note, [each.message for each in model.unknown]),
+        ]
+
+    def _grouped(self, kind: Callable[..., Finding], texts: Sequence[str]) -> list[Finding]:
         if len(texts) > MOST_WARNINGS:
-            more = f"{texts[0]}; {len(texts) - 1:,} more settings are not understood either"
-            return [warning(code="config", file=self.file, count=len(texts), message=more)]
-        return [warning(code="config", file=self.file, message=text) for text in texts]
+            more = f"{texts[0]}; and {len(texts) - 1:,} more settings like it"
+            return [kind(code="config", file=self.file, count=len(texts), message=more)]
+        return [kind(code="config", file=self.file, message=text) for text in texts]
 
     @property
     def source(self) -> str:
@@ -66,7 +103,7 @@ class Description:
 
 def find_description(
     inventory: Inventory, library: Library, model: str | None, repo: str | None = None
-) -> Description | Finding:
+) -> Description | NoDescription:
     """The model to compare the checkpoint with, or a finding that says why its configuration gives none.
 
     Args:
@@ -79,24 +116,32 @@ def find_description(
     if model is not None:
         return _bound(resolve(model, library), library, None)
     store = inventory.store
-    file = _configuration(inventory)
+    file = configuration(inventory)
     if file is None:
-        return unreadable(
-            code="config",
-            message=f"{store.location}: there is no config.json or params.json next to the weights, so the model is unknown; "
-            "name it with --model, for example --model llama3.1-8b",
-        )
+        message = f"{store.location}: there is no config.json or params.json next to the weights, so the model is unknown; "
+        message += "name it with --model, for example --model llama3.1-8b"
+        return NoDescription(unreadable(code="config", message=message), readable=True)
     where = f"{store.location}/{file}"
+    code, readable = "config", False
+    refused: AtlasError
     try:
         settings = decode(store.text(file), where)
         found = config.describe(settings, library, id=where, file=file)
+        if quantised := quantisation.declared_by_files(inventory.sizes, library):
+            found = replace(found, gaps=(*found.gaps, *quantised))
+        if quantised or quantisation.declared(settings, library):
+            code = "quantisation"
         return _bound(replace(found, id=repo) if repo else found, library, file)
-    except (ConfigError, NotDescribed, CheckpointError) as error:
-        return unreadable(code="config", file=file, message=said(error.message, error.hint))
+    except (NotDescribed, UndescribedConfigError) as error:
+        refused, readable = error, True
+    except (ConfigError, CheckpointError) as error:
+        refused = error
+    finding = unreadable(code=code, file=file, message=said(refused.message, refused.hint))
+    return NoDescription(finding, readable)
 
 
-def _configuration(inventory: Inventory) -> str | None:
-    """The configuration to read: config.json, or params.json if the weights are Meta's consolidated files."""
+def configuration(inventory: Inventory) -> str | None:
+    """The configuration file to read: config.json, or params.json if the weights are Meta's consolidated files."""
     found = [file for file in CONFIGURATIONS if file in inventory.sizes]
     weights = (*inventory.headers, *inventory.unread, *inventory.absent)
     are_metas = bool(weights) and all(file.startswith("consolidated") for file in weights)
@@ -105,4 +150,9 @@ def _configuration(inventory: Inventory) -> str | None:
 
 def _bound(model: Model, library: Library, file: str | None) -> Description:
     require_described(model, "verify")
-    return Description(bind(model, library), file)
+    quantisations = library.quantisations()
+    quantised = Quantised(
+        tuple(dict.fromkeys(end for each in quantisations for end in each.tensors)),
+        frozenset(dtype for each in quantisations for dtype in each.dtypes),
+    )
+    return Description(bind(model, library), file, quantised)

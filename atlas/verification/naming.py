@@ -75,11 +75,26 @@ class Renaming:
 
 
 @dataclass(frozen=True, slots=True)
+class FormerNames:
+    """Turns the names of early checkpoints into declared ones, by the description's `former` table."""
+
+    title: str
+    replace: tuple[tuple[str, str], ...]
+
+    def __call__(self, name: str) -> str | None:
+        """The declared name; None if it is the same."""
+        renamed = name
+        for part, replacement in self.replace:
+            renamed = renamed.replace(part, replacement)
+        return renamed if renamed != name else None
+
+
+@dataclass(frozen=True, slots=True)
 class Naming:
     """A convention's declared names, and the renaming that finds a checkpoint's names among them."""
 
     table: Table
-    renaming: Renaming | None = None
+    renaming: Renaming | FormerNames | None = None
 
     def renamed(self, names: Set[str]) -> dict[str, str]:
         """Stored name -> declared name, where the two differ."""
@@ -102,7 +117,12 @@ def recognise(graph: Graph, names: Set[str]) -> Naming | None:
     best = Naming(table)
     for matches, table in tables:
         strange = list(islice((name for name in names if name not in table.needed), MOST_SAMPLED))
-        for renaming in _renamings(names, strange, table.needed):
+        former = [
+            FormerNames(each.title, tuple(each.replace.items()))
+            for each in tensors.convention(graph, table.convention).former
+        ]
+        candidates: list[Renaming | FormerNames] = [*former, *_renamings(names, strange, table.needed)]
+        for renaming in candidates:
             naming = Naming(table, renaming)
             others = (renaming(name) for name in strange)
             found = matches + sum(other in table.needed and other not in names for other in others if other)

@@ -120,14 +120,15 @@ def rests_on(found: Receipt) -> str:
     """The sentence for `rests_on` of a page: its figures were counted in a checkpoint.
 
     Raises:
-        UsageError: the checkpoint could not be read.
+        UsageError: the checkpoint could not be read, or its model is not described.
     """
-    if found.checkpoint.verdict == "unreadable":
-        raise UsageError(
-            f"the receipt says that {found.checkpoint.source} could not be read, so it supports no figure",
-            hint="verify the checkpoint again when it can be read",
-        )
     it = found.checkpoint
+    if it.verdict in ("unreadable", "not described"):
+        reason = "could not be read" if it.verdict == "unreadable" else "is of a model that is not described"
+        raise UsageError(
+            f"the receipt says that {it.source} {reason}, so it supports no figure",
+            hint="verify the checkpoint again when it can be read" if it.verdict == "unreadable" else "",
+        )
     how = "headers and data" if it.deep else "headers"
     verdict = "all as declared" if it.verdict == "verified" else f"verdict: {it.verdict}"
     if it.ignored:

@@ -9,6 +9,9 @@ from typing import Literal
 from atlas.checkpoint.findings import Finding
 from atlas.errors import Refusal
 
+Verdict = Literal["verified", "differs", "unreadable", "not described"]
+Checked = Literal["headers", "data", "hashes", "release"]
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -77,20 +80,24 @@ class Verification:
     Attributes:
         model: the description's id; None if the model is unknown.
         convention: the naming convention of the tensors; None if they follow none that is described.
-        verdict: `unreadable` if something could not be read, else `differs` if there is an error, else `verified`.
+        verdict: `unreadable` if something could not be read; `not described` if only the description is missing; else `differs` if
+            there is an error; else `verified`.
+        checked: what the verdict is about: `headers`; `data`; `hashes`, if every weight file's was compared with a recorded one;
+            `release`, if that was required.
         tensors, bytes: what is stored, without tensors that a note reports as not counted: old buffers, a copy of a tied matrix.
         parameters: distinct ones; a tied matrix counts once, wherever it is stored.
         components: they sum to the parameters; undeclared tensors come last, as `unexpected`.
         ignored: code -> how many findings `--ignore` left out; they do not affect the verdict.
         files: the weight files that were checked.
         deep: whether the data was read too.
+        indexed: whether an index lists the tensors.
         requests: sent over the network.
     """
 
     model: str | None
     source: Source
     convention: str | None
-    verdict: Literal["verified", "differs", "unreadable"]
+    verdict: Verdict
     tensors: Amount
     parameters: Amount
     bytes: Amount
@@ -102,10 +109,24 @@ class Verification:
     requests: int
     bytes_read: int
     seconds: float
+    checked: tuple[Checked, ...] = ()  # receipts of earlier versions do not have it
+    indexed: bool = False
 
     @property
     def exit_code(self) -> int:
         return max((finding.exit_code for finding in self.findings), default=0)
+
+    @property
+    def title(self) -> str:
+        """The verdict with what it is about: `verified (headers, data, hashes)`."""
+        if self.verdict == "verified":
+            return f"verified ({', '.join(self.checked)})" if self.checked else "verified"
+        if self.verdict != "not described":
+            return self.verdict
+        if sum(finding.severity == "error" for finding in self.findings) > 1:
+            return "not described"
+        sound = "the file is" if len(self.files) == 1 else "files are"
+        return f"not described: {'files and index are' if self.indexed else sound} sound"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,14 @@ def totals(comparison: Comparison) -> Totals:
     rows = {id(row): row for row in comparison.needed.values()}
     needed = Counter(map(id, comparison.needed.values()))
     odd = [name for name in comparison.mismatched if name in comparison.needed]
-    absent = comparison.needed.keys() - comparison.found.keys()
+    truncated = _truncated(comparison.inventory)
+    incomplete = {name for name, tensor in comparison.found.items() if tensor.name in truncated}
+    absent = comparison.needed.keys() - (comparison.found.keys() - incomplete)
+    odd = [name for name in odd if name not in incomplete]
     whole = needed - Counter(id(comparison.needed[name]) for name in (*odd, *absent))
     aside = {*comparison.buffers, *comparison.copies, *comparison.mismatched.keys() - odd}
-    counted = [tensor for name, tensor in comparison.found.items() if name not in aside]
+    stored = {name: tensor for name, tensor in comparison.found.items() if name not in aside}
+    counted = [tensor for name, tensor in stored.items() if name not in incomplete]
     lost = _lost(comparison.inventory, lambda name: comparison.ours(name) not in aside)
     expected = {weight.component: 0 for weight in comparison.graph.weights.values()}
     found = dict(expected)
@@ -47,8 +51,11 @@ def totals(comparison: Comparison) -> Totals:
         if (row := comparison.needed[name]).tied_to is None:
             found[row.weights[0].component] += comparison.mismatched[name].elements
     components = [Component(id, expected[id], found[id], found[id] - expected[id]) for id in expected]
-    if strange := sum(tensor.elements for tensor in comparison.unexpected.values()):
-        components.append(Component("unexpected", 0, strange, strange))
+    undeclared = sum(
+        tensor.elements for name, tensor in comparison.unexpected.items() if name not in incomplete
+    )
+    if undeclared:
+        components.append(Component("unexpected", 0, undeclared, undeclared))
     model = comparison.graph.model
     dtype = model.dtype
     if not model.dtype_stated and comparison.found:
@@ -57,14 +64,26 @@ def totals(comparison: Comparison) -> Totals:
         )[0][0]
     return Totals(
         tensors=Amount(len(comparison.needed), len(counted)),
-        parameters=Amount(sum(expected.values()), sum(found.values()) + strange),
-        bytes=Amount(dtypes.size_bytes(dtype, elements), _bytes(counted) - lost),
+        parameters=Amount(sum(expected.values()), sum(found.values()) + undeclared),
+        bytes=Amount(dtypes.size_bytes(dtype, elements), _bytes(stored.values()) - lost),
         components=tuple(components),
     )
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
     return sum(max(0, tensor.end - tensor.begin) for tensor in tensors)
+
+
+def _truncated(inventory: Inventory) -> set[str]:
+    """The stored names of tensors that end beyond the end of their file: they are not found, as far as they go."""
+    return {
+        tensor.name
+        for header in inventory.headers.values()
+        if header.file_bytes - header.data_start < header.data_bytes
+        for tensor in header.tensors.values()
+        if tensor.end > header.file_bytes - header.data_start
+        and (inventory.shares or inventory.tensors.get(tensor.name) is tensor)
+    }
 
 
 def _lost(inventory: Inventory, counts: Callable[[str], bool]) -> int:
@@ -89,10 +108,11 @@ def _lost(inventory: Inventory, counts: Callable[[str], bool]) -> int:
 
 def undescribed(inventory: Inventory) -> Totals:
     """The stored amounts, if no model declares what should be there."""
-    stored = inventory.tensors.values()
+    stored, truncated = inventory.tensors.values(), _truncated(inventory)
+    whole = [tensor for tensor in stored if tensor.name not in truncated]
     return Totals(
-        tensors=Amount(None, len(stored)),
-        parameters=Amount(None, sum(tensor.elements for tensor in stored)),
+        tensors=Amount(None, len(whole)),
+        parameters=Amount(None, sum(tensor.elements for tensor in whole)),
         bytes=Amount(None, _bytes(stored) - _lost(inventory, lambda name: True)),
         components=(),
     )

@@ -232,7 +232,7 @@ def test_pages_that_are_lost_while_torch_reads_them_are_an_error(piece: Piece) -
         tensor.sum()  # SIGBUS ends the process here, unless it is survived
         mapped.require_all()
 
-    with pytest.raises(CheckpointError, match="was cut short while the model ran") as error:
+    with pytest.raises(CheckpointError, match="was truncated while the model ran") as error:
         interruptible(work)
     assert error.value.code == "truncated"
     mapped.require_all()  # the error keeps the lost pages; the next run does not fail of them
@@ -255,7 +255,7 @@ def test_a_file_that_is_another_by_now_is_refused(piece: Piece, change: str) -> 
         tensor.sum()
         mapped.require_all()
 
-    with pytest.raises(CheckpointError, match=r"was written to or replaced|was cut short"):
+    with pytest.raises(CheckpointError, match=r"was written to or replaced|was truncated"):
         interruptible(work)
     with pytest.raises(CheckpointError, match="was written to or replaced"):
         piece.file.read(0, memoryview(bytearray(8)))

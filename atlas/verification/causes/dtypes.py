@@ -65,7 +65,11 @@ def other(comparison: Comparison) -> Iterator[Finding]:
 
 def _stored(comparison: Comparison) -> Iterator[_Stored]:
     """The model's stored tensors; of model-parallel files each share."""
-    names = [name for name in comparison.found if name in comparison.needed or name in comparison.copies]
+    names = [
+        name
+        for name in comparison.found
+        if (name in comparison.needed or name in comparison.copies) and name not in comparison.any_dtype
+    ]
     headers = comparison.inventory.headers
     if not comparison.inventory.shares or len(headers) < 2:
         yield from (_Stored(name, comparison.found[name].dtype, None) for name in names)

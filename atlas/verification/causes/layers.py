@@ -95,7 +95,7 @@ def _gone(comparison: Comparison, stack: _Stack) -> Iterator[Finding]:
     whole = not any(name in comparison.missing for layer in there for name in stack.needed.get(layer, ()))
     stale = stack.without_gap() and whole and not stack.extra and there[0] == min(stack.needed)
     hint = (
-        f"; the {formatting.layer_text(there)} {_are(dict.fromkeys(there))} complete and without a gap: if the model has no more, "
+        f"; the stored {formatting.layer_text(there)} {_are(dict.fromkeys(there))} complete and without a gap: if the model has no more, "
         f"{comparison.description.doubt(stack.axis)}"
     )
     for run in _runs(stack.gone):

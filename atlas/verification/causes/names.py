@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from atlas.checkpoint.findings import Finding, listing
+from atlas.verification.causes.modules import BASE_LAYER
 from atlas.verification.comparison import Comparison
+from atlas.verification.naming import FormerNames, Renaming
 
 _PREFIX_FROM = {
     "_orig_mod.": "torch.compile adds it; save the state_dict of the module that was compiled",
@@ -14,12 +16,6 @@ _PREFIX_FROM = {
     "model.language_model.": "this is the language part of a model that also reads images",
     "language_model.": "this is the language part of a model that also reads images",
 }
-# What GPTQ and AWQ, bitsandbytes, and compressed-tensors store instead of a matrix or in addition to it.
-_QUANTISED = (
-    ".qweight", ".qzeros", ".scales", ".g_idx", ".weight.absmax", ".weight.quant_map", ".weight.quant_state.bitsandbytes__nf4",
-    ".weight.quant_state.bitsandbytes__fp4", ".weight.nested_absmax", ".weight.nested_quant_map", ".SCB", ".weight_format",
-    ".weight_packed", ".weight_scale", ".weight_zero_point", ".weight_shape", ".weight_g_idx", ".input_scale", ".weight_scale_inv",
-)  # fmt: skip
 _CONFIGURATION = {"hf": "config.json", "meta": "params.json"}
 
 
@@ -54,8 +50,28 @@ def of_another_model(comparison: Comparison) -> Iterator[Finding]:
 def prefixed(comparison: Comparison) -> Iterator[Finding]:
     """A prefix of the names, or a word inside them: reported once, and ignored for all else."""
     renaming = comparison.naming.renaming
-    if renaming is None:
-        return
+    if isinstance(renaming, FormerNames):
+        yield from _former(comparison, renaming)
+    elif renaming is not None and not (comparison.unmerged and renaming.part == BASE_LAYER):
+        yield from _prefixed(comparison, renaming)
+
+
+def _former(comparison: Comparison, renaming: FormerNames) -> Iterator[Finding]:
+    names = [name for name in comparison.inventory.tensors if name in comparison.renamed]
+    matching = sum(name in comparison.found for name in comparison.needed)
+    yield Finding(
+        code="unexpected",
+        tensor=names[0],
+        expected=comparison.renamed[names[0]],
+        found=names[0],
+        count=len(names),
+        message=f"{len(names):,} of {len(comparison.inventory.tensors):,} names, such as {names[0]}, are {renaming.title}: by their "
+        f"present names, {matching:,} of {len(comparison.needed):,} match; rename them (this one to "
+        f"{comparison.renamed[names[0]]}), or convert the original weights again",
+    )
+
+
+def _prefixed(comparison: Comparison, renaming: Renaming) -> Iterator[Finding]:
     stored = comparison.inventory.tensors
     carriers = [name for name in stored if name in comparison.renamed]
     subject = f"{len(carriers):,} of {len(stored):,} names"
@@ -80,26 +96,6 @@ def prefixed(comparison: Comparison) -> Iterator[Finding]:
         count=len(carriers),
         message=f"{subject} {what}, {matching:,} of {len(comparison.needed):,} match; {advice}",
     )
-
-
-def quantised(comparison: Comparison) -> Iterator[Finding]:
-    """Matrices are missing, and the parts of quantised ones are stored instead."""
-    parts = [name for name in comparison.unexpected if name.endswith(_QUANTISED)]
-    modules = {name.removesuffix(suffix) for name in parts for suffix in _QUANTISED if name.endswith(suffix)}
-    whole = [name for name in comparison.missing if name.rpartition(".")[0] in modules]
-    if not parts or not (whole or any(name.rpartition(".")[0] in modules for name in comparison.mismatched)):
-        return
-    odd = [name for name in comparison.mismatched if name.rpartition(".")[0] in modules]
-    strange = [name for name in comparison.unexpected if name.rpartition(".")[0] in modules or name in parts]
-    yield Finding(
-        code="config",
-        tensor=parts[0],
-        file=comparison.inventory.file_of(comparison.unexpected[parts[0]]),
-        count=len(strange) + len(odd),
-        message=f"the weights are stored quantised, in tensors such as {listing(parts[:2])}, but {comparison.description.source} has "
-        "no quantization_config; quantised weights are not checked",
-    )
-    comparison.explained([*whole, *odd, *strange])
 
 
 def of_the_other_convention(comparison: Comparison) -> Iterator[Finding]:

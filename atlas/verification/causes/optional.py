@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from atlas.checkpoint.findings import Finding
 from atlas.grammar.names import Template, holding
@@ -22,6 +22,40 @@ def on_but_absent(comparison: Comparison) -> Iterator[Finding]:
     for flag, names in groups.items():
         if all(name in comparison.missing for name in names):
             yield _finding(comparison, "missing", flag, names, "is true, but none of its weights is stored")
+
+
+def bias_absent(comparison: Comparison) -> Iterator[Finding]:
+    """Some of the biases that a flag turns on are stored in no layer, although others are."""
+    if not comparison.missing:
+        return
+    flags = _flags(comparison)
+    groups: dict[str, dict[str, list[str]]] = {}
+    for name, row in comparison.needed.items():
+        flag = flags.get(row.weights[0].id)
+        if flag is not None and len(row.shape) == 1 and name.endswith(".bias"):
+            groups.setdefault(flag, {}).setdefault(row.template.text, []).append(name)
+    for flag, rows in groups.items():
+        absent = [names for names in rows.values() if all(name in comparison.missing for name in names)]
+        if not absent or len(absent) == len(rows):
+            continue
+        names = [name for each in absent for name in each]
+        stored = [name for each in rows.values() if each not in absent for name in each]
+        key = comparison.description.key(flag)
+        yield Finding(
+            code="missing",
+            tensor=names[0],
+            expected=comparison.needed[names[0]].shape,
+            count=len(names),
+            message=f"{formatting.name_list(names)} ({formatting.tensor_count(len(names))}) {_is_or_are(absent)} missing: {key} in "
+            f"{comparison.description.source} is true, but only {formatting.name_list(stored)} are stored; transformers sets "
+            f"a missing bias to zero, other loaders may refuse it; store zeros, or describe a model without "
+            f"{'this bias' if len(absent) == 1 else 'these biases'}",
+        )
+        comparison.explained(names)
+
+
+def _is_or_are(patterns: Sequence[object]) -> str:
+    return "is" if len(patterns) == 1 else "are"
 
 
 def off_but_stored(comparison: Comparison) -> Iterator[Finding]:

@@ -25,6 +25,31 @@ def impossible(comparison: Comparison) -> Iterator[Finding]:
     yield from ()
 
 
+def empty(comparison: Comparison) -> Iterator[Finding]:
+    """Tensors without elements: one finding for all of them."""
+    names = [
+        name
+        for name, tensor in comparison.mismatched.items()
+        if tensor.elements == 0 and product(comparison.row(name).shape) > 0
+    ]
+    if not names:
+        return
+    first = comparison.mismatched[names[0]]
+    more = f" and {len(names) - 1:,} more tensors have" if len(names) > 1 else " has"
+    yield Finding(
+        code="shape",
+        tensor=first.name,
+        file=comparison.inventory.file_of(first),
+        expected=comparison.row(names[0]).shape,
+        found=first.shape,
+        count=len(names),
+        message=f"{names[0]}{more} no elements: expected {shape_text(comparison.row(names[0]).shape)}, found "
+        f"{shape_text(first.shape)}; a sharded trainer (DeepSpeed ZeRO-3, FSDP) saves empty tensors if the parameters are not "
+        "gathered first: gather them and save again",
+    )
+    comparison.explained(names)
+
+
 def stale(comparison: Comparison) -> Iterator[Finding]:
     """An axis has another size than described, in every tensor that has it: one finding for each such axis.
 
@@ -38,12 +63,14 @@ def stale(comparison: Comparison) -> Iterator[Finding]:
         if sizes and tuple(shapes.size(group, dims) for group in groups) == tensor.shape:
             axis = next(axis for axis in shapes.atoms(groups) if axis in sizes)
             by_axis.setdefault(_follows_from(comparison, axis, sizes), []).append(name)
-    fits = ", ".join(f"{comparison.description.key(axis)} {sizes[axis]:,}" for axis in by_axis)
+    shown = [axis for axis in by_axis if _is_shown(comparison, axis)]
+    fits = ", ".join(f"{comparison.description.key(axis)} {sizes[axis]:,}" for axis in shown)
+    fits = f": {fits}" if fits else ""
     others = len(comparison.mismatched) > sum(map(len, by_axis.values()))
     if len(comparison.mismatched) * 2 > len(comparison.found) and len(by_axis) + others > 2:
         names = list(comparison.mismatched)
         yield _finding(
-            comparison, names, f"{formatting.tensor_count(len(names))}, which fit another model: {fits}"
+            comparison, names, f"{formatting.tensor_count(len(names))}, which are of another model{fits}"
         )
         return
     for axis, names in by_axis.items():
@@ -69,6 +96,8 @@ def _finding(comparison: Comparison, names: list[str], why: str) -> Finding:
 
 def _why(comparison: Comparison, axis: str, found: int) -> str:
     doubt = comparison.description.doubt(axis)
+    if comparison.description.file is None and not _is_shown(comparison, axis):
+        return "another number of heads, or heads of another width; this is probably another model"
     if axis == "vocab_size":
         more = found - comparison.graph.dims[axis]
         return f"only the rows differ, by {more:+,}: {doubt}, as when tokens {'are added' if more > 0 else 'are removed'}"
@@ -77,6 +106,15 @@ def _why(comparison: Comparison, axis: str, found: int) -> str:
             f"keys and values are stored with all {found:,} heads: repeated for each query head, or {doubt}"
         )
     return f"all of them fit {comparison.description.key(axis)} {found:,}: {doubt}"
+
+
+def _is_shown(comparison: Comparison, axis: str) -> bool:
+    """Whether a differing tensor has the axis by itself as a dimension. A product, such as heads × width, shows neither factor."""
+    return any(
+        (axis,) in _groups(comparison, comparison.row(name))
+        for name in (*comparison.mismatched, *comparison.found)
+        if name in comparison.needed or name in comparison.mismatched
+    )
 
 
 def _sizes(comparison: Comparison) -> dict[str, int]:
