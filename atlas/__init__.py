@@ -79,6 +79,7 @@ def verify(
     download: bool = False,
     ignore: Collection[str] = (),
     strict: bool = False,
+    release: bool = False,
     specs: Sequence[PathLike] = (),
 ) -> Verification:
     """Compare a checkpoint with its description, as `atlas verify`.
@@ -92,6 +93,7 @@ def verify(
         download: fetch the repository first.
         ignore: codes of findings to leave out.
         strict: report warnings as errors.
+        release: report what a release lacks besides weights as errors.
         specs: further folders of description files.
 
     Returns:
@@ -111,6 +113,7 @@ def verify(
         download=download,
         ignore=ignore,
         strict=strict,
+        release=release,
         specs=specs,
     )
 

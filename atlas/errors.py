@@ -78,6 +78,10 @@ class ConfigError(AtlasError):
     code = "config"
 
 
+class UndescribedConfigError(ConfigError):
+    """A configuration that can be read, of an architecture that is not described."""
+
+
 class SpecError(AtlasError):
     code = "spec"
 

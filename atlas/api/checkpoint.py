@@ -23,6 +23,7 @@ def verify(
     download: bool = False,
     ignore: Collection[str] = (),
     strict: bool = False,
+    release: bool = False,
     specs: Sequence[str | os.PathLike[str]] = (),
 ) -> Verification:
     """See `atlas.verify`."""
@@ -46,6 +47,7 @@ def verify(
         repo=repo,
         ignore=finding_codes([ignore] if isinstance(ignore, str) else ignore),
         strict=strict,
+        release=release,
         deep=deep,
     )
 

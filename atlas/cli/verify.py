@@ -1,9 +1,9 @@
-"""`atlas verify`: a checkpoint held against what the description declares."""
+"""`atlas verify`: compare a checkpoint with what the description declares."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
@@ -12,8 +12,11 @@ from atlas.errors import UsageError
 from atlas.report import console
 
 if TYPE_CHECKING:
-    from atlas.report.progress import OnProgress
+    from atlas.verification import OnProgress
     from atlas.verification.result import Verification
+
+
+FORMATS = ("text", "github", "junit")
 
 
 def register(app: typer.Typer) -> None:
@@ -21,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _path(text: str) -> Path:
-    """A path; not the nothing that a variable without a value leaves, which would be the folder one is in.
+    """A path; an empty one, as an unset shell variable gives, would mean the current folder.
 
     Raises:
         UsageError: it is empty.
@@ -42,7 +45,7 @@ def verify(
     repo: Annotated[
         list[str] | None,
         typer.Option(
-            "--repo", metavar="ID", help="A repository on the Hub, by its headers alone. Repeatable."
+            "--repo", metavar="ID", help="A repository on the Hub; only the headers are read. Repeatable."
         ),
     ] = None,
     repos_from: Annotated[
@@ -58,7 +61,7 @@ def verify(
         typer.Option(
             "--model",
             metavar="MODEL",
-            help="What it should be; by default what the configuration beside says.",
+            help="The model to compare with; by default the one that its config.json or params.json describes.",
         ),
     ] = None,
     deep: Annotated[
@@ -72,40 +75,62 @@ def verify(
         typer.Option(
             "--ignore",
             metavar="CODES",
-            help="Leave out findings of these codes (dtype,tied). What cannot be read stays.",
+            help="Leave out findings with these codes, such as dtype,tied. Unreadable files are always reported.",
         ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Report warnings as errors.")] = False,
+    release: Annotated[
+        bool,
+        typer.Option(
+            "--release", help="Require what a release needs: a tokenizer and settings that fit the model."
+        ),
+    ] = False,
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="text|github|junit",
+            help="How to print findings: as text, as GitHub annotations, or as JUnit XML.",
+        ),
+    ] = "text",
     receipt: Annotated[
-        Path | None, typer.Option("--receipt", metavar="FILE", help="Write what was verified as JSON.")
+        Path | None,
+        typer.Option("--receipt", metavar="FILE", help="Write a receipt: the result as JSON, with hashes."),
     ] = None,
     json: Json = False,
     specs: Specs = None,
 ) -> None:
-    """Check the name, shape and dtype of every tensor of a checkpoint; without --deep no weight is read.
+    """Check the name, shape and dtype of every tensor of a checkpoint. Only headers are read, unless --deep is given.
 
-    Exit 0 where all of it is as declared, 1 where something differs, 2 where something cannot be read.
+    Exit code 0: all is as declared; 1: something differs; 2: something cannot be read, or the model is not described.
 
     Example: atlas verify --repo meta-llama/Llama-3.1-8B
+
+    Example: atlas verify my-model --deep --release --strict --format github
     """
     from atlas.api.checkpoint import finding_codes, open_store
     from atlas.report import verify as show
     from atlas.report.progress import bars_are_seen, progress
     from atlas.verification import receipt as receipts
     from atlas.verification import verify as verified
-    from atlas.verification.result import Several
-    from atlas.verification.several import AT_ONCE, listed, outcomes
+    from atlas.verification.batch import AT_ONCE, outcomes, read_repository_list
+    from atlas.verification.result import Batch
 
-    repos = list(dict.fromkeys([*(repo or []), *(listed(repos_from) if repos_from else [])]))
+    repos = list(dict.fromkeys([*(repo or []), *(read_repository_list(repos_from) if repos_from else [])]))
     if path is None and not repos:
         usage = " ".join(ctx.get_usage().split())
         raise UsageError("there is nothing to verify: give a PATH or --repo", hint=usage)
     if path is not None and (repos or revision or download):
         raise UsageError(
-            "PATH is on disk: it does not go with --repo, --repos-from, --revision or --download"
+            "PATH is on disk: it cannot be combined with --repo, --repos-from, --revision or --download"
         )
+    if format not in FORMATS:
+        raise UsageError(f"--format is {format!r}, expected {', '.join(FORMATS)}")
+    form = cast("Literal['text', 'github', 'junit']", format)
+    if json and form != "text":
+        raise UsageError("--json and --format cannot be combined: give one of them")
     if receipt is not None and len(repos) > 1:
-        raise UsageError("--receipt is of one checkpoint, and several are given")
+        raise UsageError("--receipt takes one checkpoint, but several are given")
     if receipt is not None:
         receipts.require_place(receipt)
     if deep:
@@ -115,7 +140,7 @@ def verify(
     codes = finding_codes(ignore or [])
     library = library_of(specs)
 
-    def checked(where: Path | str, told: OnProgress | None = None) -> Verification:
+    def checked(where: Path | str, on_progress: OnProgress | None = None) -> Verification:
         store, only = open_store(where, revision, download=download, deep=deep, progress=bars_are_seen())
         return verified(
             store,
@@ -126,32 +151,37 @@ def verify(
             ignore=codes,
             strict=strict,
             deep=deep,
+            release=release,
             hash_all=receipt is not None,
-            told=told,
+            on_progress=on_progress,
         )
 
     if len(repos) < 2:
-        with progress(unit="bytes") as told:
-            result = checked(path or repos[0], told)
+        with progress(unit="bytes") as on_progress:
+            result = checked(path or repos[0], on_progress)
         if json:
             console.json(result)
+        elif form != "text":
+            show.show_as(form, [result])
         else:
             show.show(result)
-        kept = receipt is None or _keep(result, receipt)
-        raise typer.Exit(result.exit_code if kept else 2)
+        written = receipt is None or _write_receipt(result, receipt)
+        raise typer.Exit(result.exit_code if written else 2)
     found = {}
     for at, outcome in outcomes(repos, checked, at_once=1 if deep else AT_ONCE):
         found[at] = outcome
-        if not json:
+        if not json and form == "text":
             show.line(outcome)
-    several = Several(tuple(found[at] for at in sorted(found)))
+    batch = Batch(tuple(found[at] for at in sorted(found)))
     if json:
-        console.json(several)
-    raise typer.Exit(several.exit_code)
+        console.json(batch)
+    elif form != "text":
+        show.show_as(form, batch.checkpoints)
+    raise typer.Exit(batch.exit_code)
 
 
-def _keep(result: Verification, path: Path) -> bool:
-    """Write the receipt of what has been shown; whether it could be written, which is told on stderr if not."""
+def _write_receipt(result: Verification, path: Path) -> bool:
+    """Write the receipt; False, with a message on stderr, if it cannot be written."""
     from atlas.files import write_whole
     from atlas.report.plain import dumps
     from atlas.verification.receipt import receipt

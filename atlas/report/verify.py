@@ -1,19 +1,22 @@
-"""`atlas verify` for reading."""
+"""The result of `atlas verify` as text."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
 
 from atlas.checkpoint.findings import Finding, listing
 from atlas.report import console
+from atlas.report.annotations import github, junit
 from atlas.verification.result import Amount, Failed, Verification, amounts
 
 MOST = 20
-"""Findings of one code that are listed before the rest are only counted."""
+"""Findings of one code that are printed; further ones are only counted."""
 
 
 def show(result: Verification) -> None:
-    """The verdict in one line, the findings a line each, and the components that differ."""
+    """The verdict in one line, each finding in one line, and a table of the components that differ."""
     console.line(_verdict(result))
     if result.deep and result.files:
         console.line(_data(result))
@@ -25,7 +28,7 @@ def show(result: Verification) -> None:
                 console.line(_line(finding))
     for code, count in listed.items():
         if count > MOST:
-            console.line(f"…        {code}: {count - MOST:,} more (--json lists all)")
+            console.line(f"…        {code}: {count - MOST:,} more (--json prints all)")
     rows = [
         [component.id, f"{component.expected:,}", f"{component.found:,}", f"{component.difference:+,}"]
         for component in result.components
@@ -36,8 +39,19 @@ def show(result: Verification) -> None:
         console.out(console.table(["parameters", "expected", "found", "difference"], rows, right=[1, 2, 3]))
 
 
+def show_as(form: Literal["github", "junit"], outcomes: Sequence[Verification | Failed]) -> None:
+    """The findings of one or several checkpoints for continuous integration; GitHub's have the verdicts in plain lines too."""
+    if form == "junit":
+        console.write(junit(outcomes))
+        return
+    for outcome in outcomes:
+        line(outcome)
+    for command in github(outcomes, only_errors=console.quiet):
+        console.line(command)
+
+
 def line(outcome: Verification | Failed) -> None:
-    """One checkpoint of several, in one line: the verdict, and how many findings of which codes."""
+    """One of several checkpoints, in one line: the verdict, and how many findings of which codes."""
     if isinstance(outcome, Failed):
         hint = f"; {outcome.error.hint}" if outcome.error.hint else ""
         console.line(f"unreadable: {outcome.error.message}{hint}")
@@ -50,23 +64,23 @@ def _verdict(result: Verification) -> str:
     tensors, parameters, size = result.tensors, result.parameters, result.bytes
     where = str(result.source)
     if result.model is None and not tensors.found:
-        return f"{result.verdict}: {where}"
-    counts = f"{_said(parameters)} parameters in {_said(tensors)} tensors, {_said(size)} bytes"
+        return f"{result.title}: {where}"
+    counts = f"{_amount(parameters)} parameters in {_amount(tensors)} tensors, {_amount(size)} bytes"
     names = f", {result.convention} names" if result.convention else ""
     model = result.model or ""
     against = f", against {model.rpartition('/')[2] if model.endswith('.json') else model}" if model else ""
     ignoring = f", ignoring {amounts(result.ignored)}" if result.ignored else ""
-    return f"{result.verdict}: {where}: {counts}{names}{against}{ignoring}"
+    return f"{result.title}: {where}: {counts}{names}{against}{ignoring}"
 
 
 def _data(result: Verification) -> str:
-    """What was read, and where the hashes stand that it was held against."""
+    """What was read, and which recorded hashes it was compared with."""
     places = listing(
         list(dict.fromkeys(file.checked_against for file in result.files if file.checked_against)), 2
     )
     count, all_files = sum(file.checked_against is not None for file in result.files), len(result.files)
     if not count:
-        hashes = "no hash is recorded of any weight file"
+        hashes = "no hash is recorded for any weight file"
     elif all_files == 1:
         hashes = f"the hash of the weight file compared with the one recorded in {places}"
     else:
@@ -76,8 +90,8 @@ def _data(result: Verification) -> str:
     return f"data: {result.bytes_read:,} bytes read; {hashes}"
 
 
-def _said(amount: Amount) -> str:
-    """`102,720`; where it is another number, `94,528 of 102,720` or `102,848 (expected 102,720)`."""
+def _amount(amount: Amount) -> str:
+    """`102,720`; if another number is expected, `94,528 of 102,720` or `102,848 (expected 102,720)`."""
     if amount.expected in (None, amount.found):
         return f"{amount.found:,}"
     if amount.expected is not None and amount.found > amount.expected:
@@ -86,4 +100,4 @@ def _said(amount: Amount) -> str:
 
 
 def _line(finding: Finding) -> str:
-    return f"{finding.severity:<8} {finding.code:<10} {finding.message}"
+    return f"{finding.severity:<8} {finding.code:<12} {finding.message}"

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from atlas import dtypes, spec
-from atlas.errors import ConfigError, shown
+from atlas.errors import ConfigError, UndescribedConfigError, shown
 from atlas.resolution import dimensions, quantisation, rope
 from atlas.resolution.model import Gap, Model, Scalar, Unknown
 from atlas.resolution.undescribed import is_described, undescribed
@@ -87,7 +87,7 @@ def _table(
             if table.file == file:
                 known[word] = architecture
     if not isinstance(name, str) or name not in known:
-        raise ConfigError(
+        raise UndescribedConfigError(
             f"{id}: model_type {repr(name)[:80] if isinstance(name, str) else shown(name)} is not described yet; described are {', '.join(sorted(known))}",
         )
     return known[name], library.config(known[name], name)
@@ -107,7 +107,7 @@ def _with_head(
     names = [name for name in table.classes if stated == [name]]
     if not names:
         described = " or ".join(map(shown, [*([name] for name in table.classes), None]))
-        raise ConfigError(
+        raise UndescribedConfigError(
             f"{where}: architectures is {shown(stated)}, which changes the model's tensors and is not described; "
             f"expected {described}"
         )
@@ -164,7 +164,7 @@ class _Reading:
             if key in table.only:
                 if not _among(value, table.only[key]):
                     described = " or ".join(map(shown, [*table.only[key], None]))
-                    raise ConfigError(
+                    raise UndescribedConfigError(
                         f"{self.where}: {key} is {shown(value)}, which changes the model's tensors and is not "
                         f"described; expected {described}"
                     )

@@ -63,6 +63,13 @@ class Row(Spec):
     """How model-parallel files split the matrix; None if the shapes of the parts show it."""
 
 
+class Former(Spec):
+    title: str
+    """Completes "the names are …"."""
+    replace: dict[str, str]
+    """Part of a former name -> what the convention has there; applied in this order."""
+
+
 class Convention(Spec):
     title: str
     prefix: str = ""
@@ -71,6 +78,8 @@ class Convention(Spec):
     """A condition on the architecture's flags; if it is not met, the names have no `prefix`."""
     stores_tied: bool = False
     """Whether a tied matrix is stored under both of its names."""
+    former: list["Former"] = []
+    """Names that early checkpoints have instead."""
     tensors: dict[str, str | Row]
 
 

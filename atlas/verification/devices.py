@@ -1,4 +1,4 @@
-"""Meta's model-parallel files as shares: over how many devices the matrices are cut, and which files hold that."""
+"""Model-parallel files: over how many devices the matrices are divided, and which files hold these shares."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from atlas.graph.tensors import Row, convention
-from atlas.verification.case import Case
-from atlas.verification.joined import cut_along
+from atlas.verification.comparison import Comparison
+from atlas.verification.share_joining import cut_along
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Over how many devices a checkpoint's matrices are cut.
+    """The devices over which a checkpoint's matrices are divided.
 
     Attributes:
-        count: what most shares say; where no number has most, as many as there should be files.
-        files: those that are the devices'; of more than there are devices those that fit, and the first of them.
-        surplus: the others.
+        count: the number that most shares' shapes give; without a majority, the number of files there should be.
+        files: one for each device; if there are more files than devices, the first that fit.
+        surplus: the other files.
     """
 
     count: int
@@ -29,17 +29,17 @@ class Devices:
     surplus: tuple[str, ...]
 
 
-def devices(case: Case) -> Devices:
-    """What the shares themselves say."""
-    inventory = case.inventory
+def devices(comparison: Comparison) -> Devices:
+    """The number of devices, from the shapes of the shares."""
+    inventory = comparison.inventory
     files = len(inventory.headers) + len(inventory.unread) + len(inventory.absent)
-    rows = {id(row): row for row in case.needed.values()}
-    whole = {key for key, row in rows.items() if along(case, row) == ()}
-    cut = {name: row.shape for name, row in case.needed.items() if id(row) not in whole}
+    rows = {id(row): row for row in comparison.needed.values()}
+    whole = {key for key, row in rows.items() if along(comparison, row) == ()}
+    cut = {name: row.shape for name, row in comparison.needed.items() if id(row) not in whole}
     votes = {file: Counter[int]() for file in inventory.headers}
     for file, header in inventory.headers.items():
         for stored, tensor in header.tensors.items():
-            wanted = cut.get(case.ours(stored))
+            wanted = cut.get(comparison.ours(stored))
             if wanted is not None:
                 votes[file][over(tensor.shape, wanted)] += 1
     every = sum(votes.values(), Counter[int]())
@@ -55,21 +55,21 @@ def devices(case: Case) -> Devices:
     )
 
 
-def along(case: Case, row: Row) -> tuple[int, ...] | None:
-    """The dimensions a tensor may be cut along; None where nothing says it."""
-    return cut_along(row, convention(case.graph, case.naming.table.convention))
+def along(comparison: Comparison, row: Row) -> tuple[int, ...] | None:
+    """The dimensions a tensor may be divided along; None if the convention does not state it."""
+    return cut_along(row, convention(comparison.graph, comparison.naming.table.convention))
 
 
 @lru_cache(1024)
 def share(wanted: Shape, d: int, count: int) -> Shape | None:
-    """A device's share of a tensor cut along a dimension; None where the devices' shares cannot be alike."""
+    """A device's share of a tensor divided along a dimension; None if the size does not divide."""
     size, rest = divmod(wanted[d], count)
     return None if rest else (*wanted[:d], size, *wanted[d + 1 :])
 
 
 @lru_cache(1024)  # the layers are alike
 def over(found: Shape, wanted: Shape) -> int:
-    """Over how many devices a tensor was cut, along whichever dimension: 1 where it is whole, 0 where it is no share."""
+    """Over how many devices a tensor was divided, along any one dimension: 1 if it is whole, 0 if it is no share."""
     differing = [d for d, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b]
     if len(found) != len(wanted) or len(differing) > 1:
         return 0
@@ -79,15 +79,15 @@ def over(found: Shape, wanted: Shape) -> int:
     return wanted[d] // found[d] if found[d] and wanted[d] % found[d] == 0 else 0
 
 
-def pieces(case: Case, files: tuple[str, ...]) -> dict[str, Mapping[str, Shape]]:
-    """Declared name -> file -> what it holds of it, of every tensor that is in all files that hold any."""
-    headers = [(file, case.inventory.headers[file].tensors) for file in files]
+def pieces(comparison: Comparison, files: tuple[str, ...]) -> dict[str, Mapping[str, Shape]]:
+    """Declared name -> file -> shape of its share, for every tensor that is in all files with tensors."""
+    headers = [(file, comparison.inventory.headers[file].tensors) for file in files]
     holding = [(file, tensors) for file, tensors in headers if tensors]
     found: dict[str, Mapping[str, Shape]] = {}
-    for name in case.needed:
-        if name in case.found:
-            stored = case.found[name].name
-            held = {file: tensors[stored].shape for file, tensors in holding if stored in tensors}
-            if len(held) == len(holding):
-                found[name] = held
+    for name in comparison.needed:
+        if name in comparison.found:
+            stored = comparison.found[name].name
+            shapes = {file: tensors[stored].shape for file, tensors in holding if stored in tensors}
+            if len(shapes) == len(holding):
+                found[name] = shapes
     return found

@@ -1,4 +1,4 @@
-"""Which convention a checkpoint's names follow, and what stands between them and it: mostly a wrapper's prefix."""
+"""The names that a convention declares, which convention a checkpoint follows, and how its names deviate: mostly by a prefix."""
 
 from __future__ import annotations
 
@@ -7,42 +7,97 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 
+from atlas.graph import tensors
 from atlas.graph.graph import Graph
 from atlas.graph.tensors import Row, published
-from atlas.verification.declared import Table, declared
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The names that a convention declares for a model, in the order of its table, each with its row.
+
+    Attributes:
+        needed: the tensors that a checkpoint must store.
+        tied: those that it need not store: a tied matrix in its second place, unless the convention stores both.
+    """
+
+    convention: str
+    needed: Mapping[str, Row]
+    tied: Mapping[str, Row]
+
+
+def declared_names(graph: Graph, convention: str) -> Table:
+    """Every tensor of a checkpoint in that convention.
+
+    The names of all layers are made at once: filling in the template for each of 126 layers would take most of the time.
+    """
+    stores_tied = tensors.convention(graph, convention).stores_tied
+    needed: dict[str, Row] = {}
+    tied: dict[str, Row] = {}
+    for row in tensors.rows(graph, convention):
+        into = tied if row.tied_to is not None and not stores_tied else needed
+        if row.indices:
+            into |= dict.fromkeys((name for name, _ in row.names()), row)
+        elif row.layers is None:
+            into[row.template.text] = row
+        else:
+            before, _, after = row.template.text.partition(f"{{{row.layers[0]}}}")
+            into |= dict.fromkeys([f"{before}{i}{after}" for i in row.layers[1]], row)
+    return Table(convention, needed, tied)
+
+
+def layer_of(name: str, row: Row) -> int | None:
+    """The layer of a declared tensor; None if it is in no layer."""
+    found = row.template.match(name) if row.layers else None
+    return found[row.layers[0]] if found and row.layers else None
 
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """What turns the names that are there into declared ones.
+    """Turns stored names into declared ones.
 
     Attributes:
-        part: what is in the way, with its dot: a prefix such as `_orig_mod.`, or a word inside names.
-        instead: what declared names have in its place.
-        inside: the part stands anywhere in a name, not only in front.
+        part: the part to replace, with its dot: a prefix such as `_orig_mod.`, or a word inside names.
+        replacement: what declared names have in its place.
+        anywhere: the part may be anywhere in a name, not only in front.
     """
 
     part: str
-    instead: str = ""
-    inside: bool = False
+    replacement: str = ""
+    anywhere: bool = False
 
     def __call__(self, name: str) -> str | None:
-        """The name without what is in the way; None where nothing is."""
-        if self.inside:
+        """The name with the part replaced; None if it does not have the part."""
+        if self.anywhere:
             renamed = f".{name}".replace(f".{self.part}", ".")[1:]
             return renamed if renamed != name else None
-        return self.instead + name[len(self.part) :] if name.startswith(self.part) else None
+        return self.replacement + name[len(self.part) :] if name.startswith(self.part) else None
+
+
+@dataclass(frozen=True, slots=True)
+class FormerNames:
+    """Turns the names of early checkpoints into declared ones, by the description's `former` table."""
+
+    title: str
+    replace: tuple[tuple[str, str], ...]
+
+    def __call__(self, name: str) -> str | None:
+        """The declared name; None if it is the same."""
+        renamed = name
+        for part, replacement in self.replace:
+            renamed = renamed.replace(part, replacement)
+        return renamed if renamed != name else None
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """A convention's table, and what has to be done to a checkpoint's names to find them in it."""
+    """A convention's declared names, and the renaming that finds a checkpoint's names among them."""
 
     table: Table
-    renaming: Renaming | None = None
+    renaming: Renaming | FormerNames | None = None
 
     def renamed(self, names: Set[str]) -> dict[str, str]:
-        """Name -> the one to look it up by, for those of which the two differ."""
+        """Stored name -> declared name, where the two differ."""
         if self.renaming is None:
             return {}
         others = {name: self.renaming(name) for name in names if name not in self.table.needed}
@@ -50,11 +105,11 @@ class Naming:
 
 
 def recognise(graph: Graph, names: Set[str]) -> Naming | None:
-    """The convention that most names follow, as they stand or renamed; None where none follow any."""
+    """The convention that most names follow, unchanged or renamed; None if no name follows any."""
     tables = []
     usual = published(graph)
     for convention in sorted(graph.architecture.conventions, key=lambda name: name != usual):
-        table = declared(graph, convention)
+        table = declared_names(graph, convention)
         if table.needed.keys() <= names:
             return Naming(table)
         tables.append((len(table.needed.keys() & names), table))
@@ -62,7 +117,12 @@ def recognise(graph: Graph, names: Set[str]) -> Naming | None:
     best = Naming(table)
     for matches, table in tables:
         strange = list(islice((name for name in names if name not in table.needed), MOST_SAMPLED))
-        for renaming in _renamings(names, strange, table.needed):
+        former = [
+            FormerNames(each.title, tuple(each.replace.items()))
+            for each in tensors.convention(graph, table.convention).former
+        ]
+        candidates: list[Renaming | FormerNames] = [*former, *_renamings(names, strange, table.needed)]
+        for renaming in candidates:
             naming = Naming(table, renaming)
             others = (renaming(name) for name in strange)
             found = matches + sum(other in table.needed and other not in names for other in others if other)
@@ -72,17 +132,17 @@ def recognise(graph: Graph, names: Set[str]) -> Naming | None:
 
 
 MOST_TRIED = 6
-"""Of the likeliest prefixes, and of the likeliest words inside names."""
+"""Prefixes that are tried, the likeliest first, and words inside names."""
 
 MOST_SAMPLED = 100_000
-"""Of the names that are not declared: no model has as many, and a header has room for millions."""
+"""Undeclared names in which a prefix is looked for: no model has as many tensors, but a header has room for millions."""
 
 LONGEST_NAME = 1_000
-"""Of those in which a prefix is looked for."""
+"""Characters of a name in which a prefix is looked for."""
 
 
 def _renamings(names: Set[str], strange: Sequence[str], needed: Mapping[str, Row]) -> Iterator[Renaming]:
-    """What may stand in front of names, or inside them: whole words first, the likeliest of each kind only."""
+    """Renamings to try: the likeliest prefixes, whole words first, and then the likeliest words inside names."""
     one_of_each_row = {id(row): name for name, row in needed.items() if name not in names}
     first = _first_word(needed)
     votes: Counter[Renaming] = Counter()
@@ -96,7 +156,7 @@ def _renamings(names: Set[str], strange: Sequence[str], needed: Mapping[str, Row
             if first and tail != wanted and f".{name}".endswith(f".{tail}"):
                 votes[Renaming(name[: -len(tail)], first)] += 1
     likely = [renaming for renaming, _ in votes.most_common(MOST_TRIED)]
-    yield from sorted(likely, key=lambda it: (not f".{it.part}".endswith("."), it.instead, it.part))
+    yield from sorted(likely, key=lambda it: (not f".{it.part}".endswith("."), it.replacement, it.part))
     known = {word for name in needed for word in name.split(".")}
     words = Counter(
         word
@@ -105,11 +165,11 @@ def _renamings(names: Set[str], strange: Sequence[str], needed: Mapping[str, Row
         for word in set(name.split(".")) - known
         if not word.isdigit()
     )
-    yield from (Renaming(f"{word}.", inside=True) for word, _ in words.most_common(MOST_TRIED))
+    yield from (Renaming(f"{word}.", anywhere=True) for word, _ in words.most_common(MOST_TRIED))
 
 
 def _first_word(needed: Mapping[str, Row]) -> str:
-    """The word that most declared names begin with, `model.` in the Hub's; empty where the layers come first."""
+    """The word that most declared names begin with, `model.` in the Hub's; empty if the layers' word comes first."""
     words = Counter(name.partition(".")[0] for name in needed)
     word, count = words.most_common(1)[0]
     counts_layers = any(name.startswith(f"{word}.") and name[len(word) + 1].isdigit() for name in needed)

@@ -1,4 +1,4 @@
-"""A receipt: what was verified, when and by which version, as a file that later pages can point to."""
+"""A receipt: a file that records what was verified, when and by which version. `atlas explain` can cite it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Receipt:
     """What `--receipt` writes.
 
     Attributes:
-        version: of the atlas.
-        written: UTC, ISO 8601.
-        checkpoint: what was verified: its model, convention, commit, files with sizes and hashes, and findings.
+        version: the version of the atlas.
+        written: the time, UTC, ISO 8601.
+        checkpoint: the verification: model, convention, commit, files with sizes and hashes, and findings.
     """
 
     version: str
@@ -30,7 +30,7 @@ class Receipt:
 
 
 def receipt(verification: Verification) -> Receipt:
-    """The receipt of a verification, as of now."""
+    """The receipt of a verification, with the current time."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Receipt(__version__, now, verification)
 
@@ -39,7 +39,7 @@ def read(path: Path) -> Receipt:
     """A receipt from its file.
 
     Raises:
-        UsageError: it cannot be read, or is no receipt.
+        UsageError: the file cannot be read, or is not a receipt.
     """
     from pydantic import TypeAdapter, ValidationError
 
@@ -51,14 +51,14 @@ def read(path: Path) -> Receipt:
         first = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(map(str, first["loc"])) or "the document"
         missing = first["type"] == "missing"
-        found = "is missing" if missing else f"is {shown(first['input'])}, which no receipt has there"
-        raise UsageError(f"{where} is no receipt of `atlas verify`: {clipped(place)} {found}") from None
+        found = "is missing" if missing else f"is {shown(first['input'])}, which is not valid there"
+        raise UsageError(f"{where} is not a receipt of `atlas verify`: {clipped(place)} {found}") from None
     except (RecursionError, OverflowError):
-        raise UsageError(f"{where} is no receipt of `atlas verify`: nested too deeply") from None
+        raise UsageError(f"{where} is not a receipt of `atlas verify`: nested too deeply") from None
 
 
 def _document(data: bytes, where: str) -> object:
-    """What a receipt's bytes say as JSON.
+    """The JSON value in a receipt's bytes.
 
     Raises:
         UsageError: they are not JSON.
@@ -70,23 +70,23 @@ def _document(data: bytes, where: str) -> object:
     except UnicodeDecodeError as error:
         found = f"byte {error.start} is not UTF-8"
     except KeyTwice as error:
-        found = f"the key {shown(error.key)} stands twice in one object"
+        found = f"one object has the key {shown(error.key)} twice"
     except NotANumber as error:
-        found = f"{error} stands where a number is expected"
+        found = f"{error} is not a number in JSON"
     except json.JSONDecodeError as error:
         found = f"{error.msg} at line {error.lineno}, column {error.colno}"
     except (ValueError, RecursionError) as error:
         found = beyond_limits(error)
-    raise UsageError(f"{where} is no receipt of `atlas verify`: not JSON: {found}")
+    raise UsageError(f"{where} is not a receipt of `atlas verify`: not JSON: {found}")
 
 
 def require_place(path: Path) -> None:
-    """Before anything is verified: a receipt can be written there, and takes the place of a receipt or of nothing.
+    """Check, before anything is verified, that a receipt can be written there and replaces nothing but a receipt.
 
-    A link counts as what it points to, which is then replaced (`atlas.files.write_whole`).
+    A link is followed: what it points to is replaced (`atlas.files.write_whole`).
 
     Raises:
-        UsageError: something else is there, such as the weights it is about, or nothing can be.
+        UsageError: another file is there, such as the weights themselves, or the folder cannot be written to.
     """
     try:
         taken = path.exists() or path.is_symlink()
@@ -95,18 +95,18 @@ def require_place(path: Path) -> None:
         if not path.parent.is_dir():
             raise UsageError(f"--receipt {path}: there is no folder {path.parent}")
         if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise UsageError(f"--receipt {path}: nothing can be written in the folder {path.parent}")
+            raise UsageError(f"--receipt {path}: the folder {path.parent} cannot be written to")
     except (OSError, ValueError) as error:
         raise UsageError(f"--receipt {path}: cannot be written: {reason(error)}") from None
-    if taken and not _may_go(path):
+    if taken and not _may_be_replaced(path):
         raise UsageError(
-            f"--receipt {path} is there already and is no receipt, so it is left as it is",
-            hint="give another name, or take it away",
+            f"--receipt {path} exists and is not a receipt, so it is not replaced",
+            hint="give another name, or delete the file",
         )
 
 
-def _may_go(path: Path) -> bool:
-    """Whether a file is a receipt, or empty, as mktemp makes one."""
+def _may_be_replaced(path: Path) -> bool:
+    """Whether a file is a receipt, or empty like one made by mktemp."""
     try:
         if path.is_file() and path.stat().st_size == 0:
             return True
@@ -117,22 +117,23 @@ def _may_go(path: Path) -> bool:
 
 
 def rests_on(found: Receipt) -> str:
-    """The sentence a page rests its figures on instead of configured dimensions.
+    """The sentence for `rests_on` of a page: its figures were counted in a checkpoint.
 
     Raises:
-        UsageError: the checkpoint could not be read.
+        UsageError: the checkpoint could not be read, or its model is not described.
     """
-    if found.checkpoint.verdict == "unreadable":
-        raise UsageError(
-            f"the receipt says that {found.checkpoint.source} could not be read: no figure can rest on it",
-            hint="verify the checkpoint again once it can be",
-        )
     it = found.checkpoint
+    if it.verdict in ("unreadable", "not described"):
+        reason = "could not be read" if it.verdict == "unreadable" else "is of a model that is not described"
+        raise UsageError(
+            f"the receipt says that {it.source} {reason}, so it supports no figure",
+            hint="verify the checkpoint again when it can be read" if it.verdict == "unreadable" else "",
+        )
     how = "headers and data" if it.deep else "headers"
-    verdict = "everything as declared" if it.verdict == "verified" else f"verdict: {it.verdict}"
+    verdict = "all as declared" if it.verdict == "verified" else f"verdict: {it.verdict}"
     if it.ignored:
-        verdict = f"verdict: {it.verdict}, without regard to {amounts(it.ignored)}"
+        verdict = f"verdict: {it.verdict}, ignoring {amounts(it.ignored)}"
     return (
-        f"Counted in a checkpoint: the {how} of {it.source} hold {it.parameters.found:,} parameters in "
+        f"Counted in a checkpoint: the {how} of {it.source} have {it.parameters.found:,} parameters in "
         f"{it.tensors.found:,} tensors, {verdict} (atlas {found.version}, {found.written})."
     )

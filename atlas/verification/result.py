@@ -1,4 +1,4 @@
-"""What `atlas verify` says of one checkpoint."""
+"""The result of `atlas verify`: what its JSON holds."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from atlas.checkpoint.findings import Finding
 from atlas.errors import Refusal
 from atlas.tables import Tabular
 
+Verdict = Literal["verified", "differs", "unreadable", "not described"]
+Checked = Literal["headers", "data", "hashes", "release"]
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the checkpoint lies.
+    """Where the checkpoint is.
 
     Attributes:
         kind: `folder`, `cache` (a snapshot in the local Hub cache) or `hub`.
-        location: the path, or the repository's id where its files lie on the Hub.
-        revision: the commit, where the files have one.
-        repo: the Hub id that was asked for; None where a path was.
+        location: the path, or the repository's id if its files are on the Hub.
+        revision: the commit, if it is known.
+        repo: the Hub id that was given; None if a path was given.
     """
 
     kind: str
@@ -28,14 +31,14 @@ class Source:
     repo: str | None = None
 
     def __str__(self) -> str:
-        """`meta-llama/Llama-3.1-8B @ 0e9e39f249a1`, and whether that is the local cache's copy."""
+        """`meta-llama/Llama-3.1-8B @ 0e9e39f249a1`, with ` in the local cache` for a cached copy."""
         cache = " in the local cache" if self.repo and self.kind == "cache" else ""
         return (self.repo or self.location) + (f" @ {self.revision[:12]}" if self.revision else "") + cache
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A figure as declared and as found; `expected` is None where no model is known."""
+    """An amount as declared and as found; `expected` is None if the model is unknown."""
 
     expected: int | None
     found: int
@@ -43,7 +46,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """The parameters of one component over all of its layers."""
+    """The parameters of one component, summed over its layers."""
 
     id: str
     expected: int
@@ -57,11 +60,11 @@ class File:
 
     Attributes:
         bytes: its size.
-        sha256: as computed where the data was read, else as it is recorded; None where neither is known.
-        sha256_from: where that comes from: "the data", "the Hub" in this very run, or "the name of its blob in the local Hub
+        sha256: computed if the data was read, else as recorded; None if neither is known.
+        sha256_from: where it comes from: "the data", "the Hub" (answered in this run), or "the name of its blob in the local Hub
             cache".
-        checked_against: where the hash stands that the data was held against: a download's metadata or a checklist beside
-            the weights, the blob's name; None where the data was not read, or there is none.
+        checked_against: the record that the file's hash was compared with: a download's metadata, a checklist next to the
+            weights, or the blob's name; None if the data was not read or no hash is recorded.
     """
 
     name: str
@@ -73,19 +76,23 @@ class File:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verification(Tabular):
-    """A checkpoint held against a description: names, shapes and dtypes. It says nothing of the values.
+    """A checkpoint compared with a description: names, shapes and dtypes. It never claims that the values are right.
 
     Attributes:
-        model: the description's id; None where it is not known.
-        convention: whose names the tensors have; None where they have nobody's.
-        verdict: `unreadable` where something could not be read, else whether anything differs.
-        tensors, bytes: those stored, without what a note sets aside: old buffers, a copy of a tied matrix.
-        parameters: those of them that are distinct: a tied matrix counts once, wherever it is stored.
-        components: they sum to the parameters; tensors that no component has stand last, as `unexpected`.
-        ignored: how many findings of which code were to be left out, and are no part of the verdict.
-        files: those the verdict is about.
+        model: the description's id; None if the model is unknown.
+        convention: the naming convention of the tensors; None if they follow none that is described.
+        verdict: `unreadable` if something could not be read; `not described` if only the description is missing; else `differs` if
+            there is an error; else `verified`.
+        checked: what the verdict is about: `headers`; `data`; `hashes`, if every weight file's was compared with a recorded one;
+            `release`, if that was required.
+        tensors, bytes: what is stored, without tensors that a note reports as not counted: old buffers, a copy of a tied matrix.
+        parameters: distinct ones; a tied matrix counts once, wherever it is stored.
+        components: they sum to the parameters; undeclared tensors come last, as `unexpected`.
+        ignored: code -> how many findings `--ignore` left out; they do not affect the verdict.
+        files: the weight files that were checked.
         deep: whether the data was read too.
-        requests: over the network.
+        indexed: whether an index lists the tensors.
+        requests: sent over the network.
     """
 
     rows_fields: ClassVar[tuple[str, ...]] = ("findings", "components")
@@ -93,7 +100,7 @@ class Verification(Tabular):
     model: str | None
     source: Source
     convention: str | None
-    verdict: Literal["verified", "differs", "unreadable"]
+    verdict: Verdict
     tensors: Amount
     parameters: Amount
     bytes: Amount
@@ -105,15 +112,29 @@ class Verification(Tabular):
     requests: int
     bytes_read: int
     seconds: float
+    checked: tuple[Checked, ...] = ()  # receipts of earlier versions do not have it
+    indexed: bool = False
 
     @property
     def exit_code(self) -> int:
         return max((finding.exit_code for finding in self.findings), default=0)
 
+    @property
+    def title(self) -> str:
+        """The verdict with what it is about: `verified (headers, data, hashes)`."""
+        if self.verdict == "verified":
+            return f"verified ({', '.join(self.checked)})" if self.checked else "verified"
+        if self.verdict != "not described":
+            return self.verdict
+        if sum(finding.severity == "error" for finding in self.findings) > 1:
+            return "not described"
+        sound = "the file is" if len(self.files) == 1 else "files are"
+        return f"not described: {'files and index are' if self.indexed else sound} sound"
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A checkpoint of several that could not be checked at all."""
+    """One of several checkpoints, which could not be checked at all."""
 
     source: Source
     error: Refusal
@@ -121,8 +142,8 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Several(Tabular):
-    """What `atlas verify` says of several checkpoints, in the order they were asked for."""
+class Batch(Tabular):
+    """The outcomes of several checkpoints, in the order in which they were given."""
 
     rows_fields: ClassVar[tuple[str, ...]] = ("checkpoints",)
 
@@ -133,8 +154,8 @@ class Several(Tabular):
         return max((each.exit_code for each in self.checkpoints), default=0)
 
 
-Printed = Verification | Several
-"""One document of `atlas verify --json`."""
+Printed = Verification | Batch
+"""The one document that `atlas verify --json` prints."""
 
 
 def amounts(codes: Mapping[str, int]) -> str:

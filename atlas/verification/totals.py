@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from atlas import dtypes
 from atlas.checkpoint.header import Tensor
 from atlas.checkpoint.inventory import Inventory
-from atlas.verification.case import Case
+from atlas.verification.comparison import Comparison
 from atlas.verification.result import Amount, Component
 
 
@@ -22,17 +22,21 @@ class Totals:
     components: tuple[Component, ...]
 
 
-def totals(case: Case) -> Totals:
-    """Add up a case, before any cause has explained part of it away."""
-    rows = {id(row): row for row in case.needed.values()}
-    needed = Counter(map(id, case.needed.values()))
-    odd = [name for name in case.mismatched if name in case.needed]
-    absent = case.needed.keys() - case.found.keys()
-    whole = needed - Counter(id(case.needed[name]) for name in (*odd, *absent))
-    aside = {*case.buffers, *case.copies, *case.mismatched.keys() - odd}
-    counted = [tensor for name, tensor in case.found.items() if name not in aside]
-    lost = _lost(case.inventory, lambda name: case.ours(name) not in aside)
-    expected = {weight.component: 0 for weight in case.graph.weights.values()}
+def totals(comparison: Comparison) -> Totals:
+    """Add up a comparison, before any cause has removed tensors from it."""
+    rows = {id(row): row for row in comparison.needed.values()}
+    needed = Counter(map(id, comparison.needed.values()))
+    odd = [name for name in comparison.mismatched if name in comparison.needed]
+    truncated = _truncated(comparison.inventory)
+    incomplete = {name for name, tensor in comparison.found.items() if tensor.name in truncated}
+    absent = comparison.needed.keys() - (comparison.found.keys() - incomplete)
+    odd = [name for name in odd if name not in incomplete]
+    whole = needed - Counter(id(comparison.needed[name]) for name in (*odd, *absent))
+    aside = {*comparison.buffers, *comparison.copies, *comparison.mismatched.keys() - odd}
+    stored = {name: tensor for name, tensor in comparison.found.items() if name not in aside}
+    counted = [tensor for name, tensor in stored.items() if name not in incomplete]
+    lost = _lost(comparison.inventory, lambda name: comparison.ours(name) not in aside)
+    expected = {weight.component: 0 for weight in comparison.graph.weights.values()}
     found = dict(expected)
     elements = 0
     for key, row in rows.items():
@@ -40,23 +44,28 @@ def totals(case: Case) -> Totals:
         if row.tied_to is not None:
             continue
         for weight in row.weights:
-            size = case.graph.size(weight) // math.prod(count for _, count in row.indices)
+            size = comparison.graph.size(weight) // math.prod(count for _, count in row.indices)
             expected[weight.component] += needed[key] * size
             found[weight.component] += whole[key] * size
     for name in odd:
-        if (row := case.needed[name]).tied_to is None:
-            found[row.weights[0].component] += case.mismatched[name].elements
+        if (row := comparison.needed[name]).tied_to is None:
+            found[row.weights[0].component] += comparison.mismatched[name].elements
     components = [Component(id, expected[id], found[id], found[id] - expected[id]) for id in expected]
-    if strange := sum(tensor.elements for tensor in case.unexpected.values()):
-        components.append(Component("unexpected", 0, strange, strange))
-    model = case.graph.model
+    undeclared = sum(
+        tensor.elements for name, tensor in comparison.unexpected.items() if name not in incomplete
+    )
+    if undeclared:
+        components.append(Component("unexpected", 0, undeclared, undeclared))
+    model = comparison.graph.model
     dtype = model.dtype
-    if not model.dtype_stated and case.found:
-        dtype = Counter(tensor.dtype.partition("+")[0] for tensor in case.found.values()).most_common(1)[0][0]
+    if not model.dtype_stated and comparison.found:
+        dtype = Counter(tensor.dtype.partition("+")[0] for tensor in comparison.found.values()).most_common(
+            1
+        )[0][0]
     return Totals(
-        tensors=Amount(len(case.needed), len(counted)),
-        parameters=Amount(sum(expected.values()), sum(found.values()) + strange),
-        bytes=Amount(dtypes.size_bytes(dtype, elements), _bytes(counted) - lost),
+        tensors=Amount(len(comparison.needed), len(counted)),
+        parameters=Amount(sum(expected.values()), sum(found.values()) + undeclared),
+        bytes=Amount(dtypes.size_bytes(dtype, elements), _bytes(stored.values()) - lost),
         components=tuple(components),
     )
 
@@ -65,8 +74,24 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
     return sum(max(0, tensor.end - tensor.begin) for tensor in tensors)
 
 
+def _truncated(inventory: Inventory) -> set[str]:
+    """The stored names of tensors that end beyond the end of their file: they are not found, as far as they go."""
+    return {
+        tensor.name
+        for header in inventory.headers.values()
+        if header.file_bytes - header.data_start < header.data_bytes
+        for tensor in header.tensors.values()
+        if tensor.end > header.file_bytes - header.data_start
+        and (inventory.shares or inventory.tensors.get(tensor.name) is tensor)
+    }
+
+
 def _lost(inventory: Inventory, counts: Callable[[str], bool]) -> int:
-    """The bytes of tensors that lie beyond the end of a truncated file, of those that count by their stored names."""
+    """The bytes beyond the end of truncated files, of the tensors that count.
+
+    Args:
+        counts: whether a tensor counts, by its stored name.
+    """
     lost = 0
     for header in inventory.headers.values():
         there = header.file_bytes - header.data_start
@@ -82,11 +107,12 @@ def _lost(inventory: Inventory, counts: Callable[[str], bool]) -> int:
 
 
 def undescribed(inventory: Inventory) -> Totals:
-    """What is there, where no model says what should be."""
-    stored = inventory.tensors.values()
+    """The stored amounts, if no model declares what should be there."""
+    stored, truncated = inventory.tensors.values(), _truncated(inventory)
+    whole = [tensor for tensor in stored if tensor.name not in truncated]
     return Totals(
-        tensors=Amount(None, len(stored)),
-        parameters=Amount(None, sum(tensor.elements for tensor in stored)),
+        tensors=Amount(None, len(whole)),
+        parameters=Amount(None, sum(tensor.elements for tensor in whole)),
         bytes=Amount(None, _bytes(stored) - _lost(inventory, lambda name: True)),
         components=(),
     )

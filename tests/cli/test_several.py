@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from atlas.verification import several
+from atlas.verification import batch
 from atlas.verification.result import Failed
 from tests.hub.fake_hub import FakeHub, File
 from tests.verify.checkpoints import CONFIG, dump, hub, save
@@ -77,7 +77,7 @@ def test_deep_takes_data_on_disk_and_asks_the_hub_for_nothing(fake: FakeHub, tmp
     pytest.importorskip("numpy", reason="--deep reads with NumPy")
     ran = verify(fake, tmp_path, "--repo", "tiny/good", "--deep")
     assert (ran.code, fake.asked) == (2, [])
-    assert "fetch it, with --download" in ran.err
+    assert "download it with --download" in ran.err
     assert verify(fake, tmp_path, "--repo", "tiny/good", "--download").code == 0
     fake.asked.clear()
     ran = verify(fake, tmp_path, "--repo", "tiny/good", "--deep", "--json")
@@ -110,7 +110,7 @@ def test_a_receipt_may_be_written_over_an_empty_file_and_over_a_receipt(tmp_path
     receipt.write_text("{}")
     ran = run("verify", str(folder), "--receipt", str(receipt))
     assert (ran.code, receipt.read_text()) == (2, "{}")
-    assert "is there already and is no receipt, so it is left as it is; give another name" in ran.err
+    assert "exists and is not a receipt, so it is not replaced; give another name" in ran.err
 
 
 def test_no_page_rests_on_a_checkpoint_that_could_not_be_read(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_no_page_rests_on_a_checkpoint_that_could_not_be_read(tmp_path: Path) ->
     assert run("verify", str(folder), "--receipt", str(receipt)).code == 2
     ran = run("explain", str(folder), "--receipt", str(receipt))
     assert (ran.code, ran.out) == (2, "")
-    assert f"{folder} could not be read: no figure can rest on it" in ran.err
+    assert f"{folder} could not be read, so it supports no figure" in ran.err
 
 
 def test_a_deep_receipt_has_the_hash_of_every_file(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ SCALED = {
         (
             stale(rope_scaling=SCALED | {"factor": 8.0}),
             "warning",
-            "rope_scaling.factor is 8.0, there it is 32.0",
+            "rope_scaling.factor is 8.0, in the catalogue 32.0",
         ),
-        (stale(num_hidden_layers=15), "error", "num_hidden_layers is 15, there it is 16"),
+        (stale(num_hidden_layers=15), "error", "num_hidden_layers is 15, in the catalogue 16"),
     ],
 )
 def test_a_catalogued_repository_is_held_against_the_catalogue_as_well(
@@ -243,7 +243,7 @@ def test_texts_that_never_end_are_refused(tmp_path: Path) -> None:
 
 def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
     (tmp_path / "repos.txt").write_text("tiny/good\ntiny/broken\n", encoding="utf-8-sig")
-    assert several.listed(tmp_path / "repos.txt") == ["tiny/good", "tiny/broken"]
+    assert batch.read_repository_list(tmp_path / "repos.txt") == ["tiny/good", "tiny/broken"]
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
@@ -253,7 +253,7 @@ def test_a_fault_of_ours_in_one_repository_leaves_the_others_their_results(at_on
             raise ValueError("unheard of")
         return repo
 
-    found = dict(several.outcomes(["a", "b", "c"], check, at_once=at_once))
+    found = dict(batch.outcomes(["a", "b", "c"], check, at_once=at_once))
     assert (found[0], found[2]) == ("a", "c")
     failed = found[1]
     assert isinstance(failed, Failed)
@@ -270,4 +270,4 @@ def test_ctrl_c_is_nobodys_failure(at_once: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(several.outcomes(["a", "b"], check, at_once=at_once))
+        list(batch.outcomes(["a", "b"], check, at_once=at_once))

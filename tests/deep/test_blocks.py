@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atlas.checkpoint.header import Header, Tensor
-from atlas.verification.deep.blocks import LARGE_PAGE_BYTES, MOST_BYTES, block_bytes, cut, readable
+from atlas.verification.deep.blocks import LARGE_PAGE_BYTES, MOST_BYTES, block_bytes, readable, split
 
 SIZES = {"BF16": 2, "F32": 4, "F64": 8, "C64": 8, "U8": 1}
 
@@ -28,7 +28,7 @@ def headers(draw: st.DrawFn) -> Header:
 def test_blocks(header: Header, size: int, whole: bool) -> None:
     at = 0 if whole else header.data_start
     elements = dict.fromkeys(header.tensors, 0)
-    for block in cut(header, at, size):
+    for block in split(header, at, size):
         assert block.begin == at
         assert 0 < block.end - block.begin < size + 8
         for part in block.parts:

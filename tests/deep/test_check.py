@@ -81,7 +81,7 @@ NAN = {
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_any_tensors_in_any_blocks(data: st.DataObject, tmp_path: Path, read: Read) -> None:
-    """Several dtypes in one file that starts at any byte, in blocks of a few bytes, by several threads."""
+    """Batch dtypes in one file that starts at any byte, in blocks of a few bytes, by several threads."""
     tensors, planted = {}, {}
     for i, dtype in enumerate(data.draw(st.lists(st.sampled_from(sorted(SIZES)), min_size=1, max_size=4))):
         count = data.draw(st.integers(1, 40))
@@ -134,9 +134,9 @@ def test_zero_is_said_of_matrices_once_for_all_layers(tmp_path: Path, read: Read
     layers, experts = read(tmp_path).findings
     assert (layers.code, layers.severity, layers.exit_code) == ("zero", "warning", 0)
     assert (layers.tensor, layers.count) == ("layers.0.w", 3)
-    assert layers.message.startswith("layers.*.w (3 tensors), [3, 4]: zeros only; ")
+    assert layers.message.startswith("layers.*.w (3 tensors), [3, 4]: all values are zero; ")
     assert (experts.tensor, experts.count) == ("experts", 1)
-    assert experts.message.startswith("experts, [2, 2, 3]: zeros only; ")
+    assert experts.message.startswith("experts, [2, 2, 3]: all values are zero; ")
 
 
 def test_where_nothing_was_written_that_is_one_finding(tmp_path: Path, read: Read) -> None:
@@ -171,10 +171,10 @@ def test_of_a_truncated_file_what_is_there(tmp_path: Path, read: Read) -> None:
 
 def test_progress_goes_up_to_the_end(tmp_path: Path, read: Read) -> None:
     write(tmp_path / "model.safetensors", {"w": Stored("BF16", (6,), words(6, 2, {}, ONE))})
-    told: list[tuple[str, int, int]] = []
-    read(tmp_path, told=lambda *what: told.append(what))
-    assert told[-1] == ("reading the data", 12, 12)
-    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    calls: list[tuple[str, int, int]] = []
+    read(tmp_path, on_progress=lambda *what: calls.append(what))
+    assert calls[-1] == ("reading the data", 12, 12)
+    assert [done for _, done, _ in calls] == sorted(done for _, done, _ in calls)
 
 
 def test_what_is_on_the_hub_is_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, read: Read) -> None:
@@ -189,5 +189,5 @@ def test_without_numpy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(deep, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra) as missing:
         deep.require_extra()
-    assert missing.value.hint == "pip install numpy; the extra `run` has it too"
+    assert missing.value.hint == "pip install numpy; the extra `run` includes it"
     assert missing.value.exit_code == 2

@@ -38,7 +38,7 @@ def test_of_a_good_one_the_verdict_and_what_was_read(good: Path) -> None:
     assert (ran.code, ran.err) == (0, "")
     verdict, data = ran.out.splitlines()
     assert verdict.startswith("verified: ")
-    assert data == f"data: {size:,} bytes read; no hash is recorded of any weight file"
+    assert data == f"data: {size:,} bytes read; no hash is recorded for any weight file"
     (good / "checklist.chk").write_text(
         hashlib.md5((good / "model.safetensors").read_bytes()).hexdigest() + "  model.safetensors\n"
     )

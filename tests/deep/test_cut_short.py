@@ -13,7 +13,7 @@ import pytest
 
 from atlas.checkpoint.findings import Finding
 from atlas.errors import CheckpointError
-from atlas.verification.deep.mapped import LEAST_MAPPED_BYTES, Source, stamp, surviving
+from atlas.verification.deep.memory_map import LEAST_MAPPED_BYTES, Source, catch_sigbus, stamp
 from atlas.verification.deep.values import PIECE_BYTES
 from tests.cli.conftest import REPOSITORY
 from tests.deep.conftest import Read
@@ -49,7 +49,7 @@ def findings(read: Read, folder: Path, change: object) -> list[Finding]:
 def test_cut_short_before_it_is_read(size: int, folder: Path, read: Read) -> None:
     cut, nan = findings(read, folder, lambda path: os.truncate(path, size))
     assert (cut.code, cut.exit_code, cut.file) == ("truncated", 1, "a.safetensors")
-    assert "was cut short while it was read" in cut.message
+    assert "was truncated while it was read" in cut.message
     assert (nan.code, nan.tensor) == ("nonfinite", "v")  # the other file is read all the same
 
 
@@ -77,7 +77,7 @@ def test_changed_between_two_blocks(change: Callable[[Path], None], mapped: bool
     path = tmp_path / "file"
     path.write_bytes(bytes(200_000))
     source = Source(path, "f", mapped, stamp(path, 200_000))
-    with surviving():
+    with catch_sigbus():
         with source.block(0, 100_000) as data:
             assert not data.any()
         change(path)
@@ -101,7 +101,7 @@ import os, sys, threading, time
 import numpy as np
 from pathlib import Path
 from atlas.errors import CheckpointError
-from atlas.verification.deep.mapped import LEAST_MAPPED_BYTES, Source, stamp, surviving
+from atlas.verification.deep.memory_map import LEAST_MAPPED_BYTES, Source, stamp, catch_sigbus
 from atlas.verification.deep.values import PIECE_BYTES
 
 path = Path(sys.argv[1])
@@ -119,7 +119,7 @@ def reading():
 
 mapped, cut = threading.Event(), threading.Event()
 thread = threading.Thread(target=reading)
-with surviving() as rescue:
+with catch_sigbus() as rescue:
     thread.start()
     mapped.wait()
     os.truncate(path, 2**20)
@@ -144,7 +144,7 @@ def test_cut_short_under_the_reader(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("truncated a file: was cut short")
+    assert done.stdout.startswith("truncated a file: was truncated")
 
 
 CUT_WHILE_CHECKED = """
@@ -157,7 +157,7 @@ from atlas.verification.deep.check import check
 folder = Path(sys.argv[1])
 store, only = local.at(folder)
 inventory = take(store, only)
-found = check(inventory, hash_all=True, told=lambda *what: os.truncate(folder / "model.safetensors", 2**20))
+found = check(inventory, hash_all=True, on_progress=lambda *what: os.truncate(folder / "model.safetensors", 2**20))
 print(*[finding.code for finding in found.findings])
 """
 
@@ -182,7 +182,7 @@ def test_a_disk_that_fails(tmp_path: Path) -> None:
     """No file is cut short, and the signal comes again: then it is the disk. Once is not enough to say so."""
     (tmp_path / "file").write_bytes(b"x" * 100_000)
     source = Source(tmp_path / "file", "f", mapped=True)
-    with surviving() as rescue:
+    with catch_sigbus() as rescue:
 
         def read_while_signalled(times: int) -> int:
             with source.block(0, 100_000) as data:
@@ -201,7 +201,7 @@ def test_cut_short_within_the_last_page(tmp_path: Path) -> None:
     """Then no signal comes: what is left of the page reads as zeros."""
     (tmp_path / "file").write_bytes(b"x" * 100_000)
     source = Source(tmp_path / "file", "f", mapped=True)
-    with surviving(), pytest.raises(CheckpointError) as error, source.block(0, 100_000):
+    with catch_sigbus(), pytest.raises(CheckpointError) as error, source.block(0, 100_000):
         os.truncate(tmp_path / "file", 99_999)
     assert error.value.code == "truncated"
 
@@ -213,7 +213,7 @@ from pathlib import Path
 from atlas.checkpoint import local
 from atlas.checkpoint.inventory import take
 from atlas.verification.deep.check import check
-from atlas.verification.deep.mapped import Source
+from atlas.verification.deep.memory_map import Source
 
 folder, hash_all, in_main = Path(sys.argv[1]), sys.argv[2] == "hash", sys.argv[3] == "main"
 block = Source.block
@@ -274,6 +274,6 @@ def test_cut_short_as_soon_as_it_is_mapped(
 
 def test_the_handler_of_the_signal_is_put_back() -> None:
     before = signal.getsignal(signal.SIGBUS)
-    with surviving():
+    with catch_sigbus():
         assert signal.getsignal(signal.SIGBUS) is not before
     assert signal.getsignal(signal.SIGBUS) is before

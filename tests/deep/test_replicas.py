@@ -40,7 +40,7 @@ def test_norms_of_another_checkpoint_are_one_finding(tmp_path: Path, check: Chec
         3,
     )
     assert "layers.*.attention_norm.weight and norm.weight (3 tensors)" in finding.message
-    assert "1 of 48 differ, the first at [7]" in finding.message
+    assert "1 of 48 in layers.0.attention_norm.weight differ, the first at [7]" in finding.message
 
 
 def test_a_share_of_a_matrix_has_its_own_values(tmp_path: Path, check: Check) -> None:

@@ -19,6 +19,6 @@ Check = Callable[..., Verification]
 def check(library: Library) -> Check:
     def checked(path: Path, **options: Any) -> Verification:
         store, only = local.at(path)
-        return verify(store, library, only=only, **options)
+        return verify(store, library, only=only, **{"release": None, **options})
 
     return checked

@@ -225,7 +225,7 @@ BREAKS = {
         expected=37_152,
     ),
     "every shard missing": Break(
-        without_file(*THREE), "missing", ("3 files are not there", "30 tensors", "130,464 bytes"), count=30
+        without_file(*THREE), "missing", ("3 files are missing", "30 tensors", "130,464 bytes"), count=30
     ),
     "a link that leads nowhere": Break(
         dangling, "missing", (SECOND, "a link that leads nowhere", "10 tensors"), count=10
@@ -312,7 +312,7 @@ BREAKS = {
     "no configuration": Break(
         lambda folder: save(folder, GOOD, config=None),
         "config",
-        ("neither a config.json nor", "--model"),
+        ("there is no config.json or params.json", "--model"),
         exit_code=2,
     ),
     "Meta's names beside the Hub's configuration": Break(
@@ -321,14 +321,14 @@ BREAKS = {
     "the Hub's names beside Meta's": Break(
         lambda folder: save(folder, hub(CONFIG | {"intermediate_size": 128}), config=None, params=PARAMS),
         "config",
-        ("model.embed_tokens.weight", "params.json is not for these"),
+        ("model.embed_tokens.weight", "only params.json is there"),
     ),
     # ---- names
     **{
         f"the prefix {prefix}": Break(
             model(prefixed(prefix)),
             "unexpected",
-            (f"all 30 names begin with `{prefix}`", "without it 30 of 30 match"),
+            (f"all 30 names begin with `{prefix}`", "without it, 30 of 30 match"),
             count=30,
             found=prefix,
         )
@@ -344,26 +344,26 @@ BREAKS = {
     "the prefix model.language_model.": Break(
         model(renamed("model.", "model.language_model.")),
         "unexpected",
-        ("29 of 30 names begin with `model.language_model.`", "with `model.` instead 30 of 30 match"),
+        ("29 of 30 names begin with `model.language_model.`", "with `model.` instead, 30 of 30 match"),
         count=29,
     ),
     "the prefix model. lacking": Break(
         model(renamed("model.", "", hub(TIED)), TIED),
         "unexpected",
-        ("all 29 names lack the prefix `model.`", "with it 29 of 29 match"),
+        ("all 29 names lack the prefix `model.`", "with it, 29 of 29 match"),
         count=29,
     ),
     "a word inside names": Break(
         model(renamed(".self_attn", ".self_attn._orig_mod")),
         "unexpected",
-        ("12 of 30 names have `_orig_mod.` inside them", "without it 30 of 30 match"),
+        ("12 of 30 names have `_orig_mod.` inside them", "without it, 30 of 30 match"),
         count=12,
     ),
     "another model": Break(
         model({f"transformer.h.{i}.attn.c_attn.weight": T((144, 48)) for i in range(12)}),
         "missing",
         (
-            "0 of 30 expected tensors are there",
+            "0 of 30 expected tensors are stored",
             "model.embed_tokens.weight",
             "transformer.h.0.attn.c_attn.weight",
         ),
@@ -414,7 +414,7 @@ BREAKS = {
     "num_hidden_layers too large": Break(
         model(without(GOOD, "layers.1.", "layers.2.")),
         "missing",
-        ("layers 1–2 are missing (18 tensors", "whole and without a gap", "num_hidden_layers 3", "stale"),
+        ("layers 1–2 are missing (18 tensors", "complete and without a gap", "num_hidden_layers 3", "stale"),
         count=18,
         expected=3,
         found=1,
@@ -424,7 +424,7 @@ BREAKS = {
         "unexpected",
         (
             "layers 3–4 are unexpected (18 tensors",
-            "5 whole layers are stored",
+            "5 complete layers are stored",
             "num_hidden_layers 3",
             "stale",
         ),
@@ -452,13 +452,13 @@ BREAKS = {
     "biases stored, and switched off": Break(
         model(GOOD | attention_biases()),
         "unexpected",
-        ("attention_bias is off", "q_proj.bias", "(12 tensors)"),
+        ("attention_bias is false", "q_proj.bias", "(12 tensors)"),
         count=12,
     ),
     "biases on, and none stored": Break(
         model(GOOD, CONFIG | {"attention_bias": True}),
         "missing",
-        ("attention_bias is on", "k_proj.bias", "(12 tensors)"),
+        ("attention_bias is true", "k_proj.bias", "(12 tensors)"),
         count=12,
     ),
     # ---- tied

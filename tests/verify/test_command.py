@@ -110,7 +110,7 @@ def test_the_verdict_says_what_it_does_not_count(grown: Path, tmp_path: Path) ->
     assert verdict.startswith("verified: ")
     assert verdict.endswith(", ignoring 1 shape, 1 dtype")
     page = run("explain", str(grown), "output", "--receipt", str(receipt), "--json").json
-    assert "verdict: verified, without regard to 1 shape, 1 dtype (atlas" in page["rests_on"]
+    assert "verdict: verified, ignoring 1 shape, 1 dtype (atlas" in page["rests_on"]
 
 
 def test_what_cannot_be_read_cannot_be_ignored(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_many_of_one_kind_are_counted(tmp_path: Path) -> None:
         (folder / name).unlink()
     [finding] = run("verify", str(folder), "--json").json["findings"]
     assert (finding["code"], finding["count"]) == ("missing", 25)
-    assert finding["message"].startswith("25 files are not there (")
+    assert finding["message"].startswith("25 files are missing (")
 
 
 HEAVY = """

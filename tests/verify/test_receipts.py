@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.cli.verify import _keep
+from atlas.cli.verify import _write_receipt
 from tests.cli.conftest import run
 from tests.verify.checkpoints import CONFIG, hub, save
 from tests.verify.conftest import Check
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
         ("c", "is a folder"),
         ("c/config.json/r.json", "there is no folder"),
         ("r" * 300, "File name too long"),
-        ("c/model.safetensors", "is no receipt, so it is left as it is"),
+        ("c/model.safetensors", "is not a receipt, so it is not replaced"),
     ],
     ids=lambda value: value[:20],
 )
@@ -51,7 +51,7 @@ def test_a_receipt_that_cannot_be_written_at_last(
     folder: Path, tmp_path: Path, check: Check, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The folder is taken away meanwhile: the verdict has been shown, and stderr says the rest."""
-    assert not _keep(check(folder), tmp_path / "gone" / "r.json")
+    assert not _write_receipt(check(folder), tmp_path / "gone" / "r.json")
     assert "r.json: cannot be written: No such file or directory" in capsys.readouterr().err
 
 

@@ -12,8 +12,8 @@ from atlas.checkpoint.header import read_header
 from atlas.graph.binding import bind
 from atlas.resolution import config
 from atlas.spec.library import Library
-from atlas.verification.declared import declared
-from atlas.verification.joined import join
+from atlas.verification.naming import declared_names
+from atlas.verification.share_joining import join
 from tests.verify.checkpoints import PARAMS, T, Tensors, meta, save, share
 from tests.verify.conftest import Check
 
@@ -49,7 +49,7 @@ def test_a_file_of_another_dtype(only: Any, dtype: str, odd: int) -> None:
     files[odd] = of(files[0], dtype)
     finding = only(*files)
     assert (finding.code, finding.file, finding.count) == ("dtype", f"consolidated.0{odd}.safetensors", 30)
-    assert f"90 shares in BF16, 30 in {dtype}, namely all that is in {finding.file}" in finding.message
+    assert f"90 shares in BF16, 30 in {dtype}, namely all tensors in {finding.file}" in finding.message
 
 
 def test_of_two_files_the_second_is_the_odd_one(only: Any) -> None:
@@ -86,7 +86,7 @@ def test_every_file_holds_the_whole(only: Any) -> None:
         (100, 48),
     )
     assert (
-        "(23 tensors) in consolidated.00.safetensors and consolidated.01.safetensors; whole"
+        "(23 tensors) in consolidated.00.safetensors and consolidated.01.safetensors; the whole"
         in finding.message
     )
     assert "keep consolidated.00.safetensors alone" in finding.message
@@ -131,7 +131,7 @@ def test_unequal_shares(only: Any) -> None:
 
 @pytest.mark.parametrize(
     ("word", "shape", "how"),
-    [("attention.wq", (48, 24), "cut by columns"), ("feed_forward.w2", (24, 128), "cut by rows")],
+    [("attention.wq", (48, 24), "divided by columns"), ("feed_forward.w2", (24, 128), "divided by rows")],
 )
 @pytest.mark.parametrize("files", [1, 2])
 def test_a_matrix_cut_the_other_way(
@@ -179,7 +179,7 @@ def test_where_nothing_says_how_a_matrix_is_cut_its_shape_tells(tmp_path: Path, 
             }
         }
     )
-    rows = declared(graph, "meta").needed
+    rows = declared_names(graph, "meta").needed
     wrong = with_shape(HALF, WQ, 48, 24)
     folder = checkpoint(tmp_path, wrong, wrong)
     headers = {path.name: read_header(path) for path in folder.glob("*.safetensors")}

@@ -1,7 +1,7 @@
-"""What can be wrong with a checkpoint, cause by cause: each looks for itself, and takes out what it explains.
+"""The causes for which a checkpoint can differ from its description. Each is a function that finds its cause and removes what it explains.
 
-The order matters: a file that is not there explains its tensors before a layer is called missing, a whole layer explains
-its tensors before each of them is, and what is left at the end is listed as it is.
+The order matters: a missing file explains its tensors before a layer is reported as missing, and a missing layer before each of its
+tensors. Tensors that no cause explains are reported at the end.
 """
 
 from __future__ import annotations
@@ -9,34 +9,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from atlas.checkpoint.findings import Finding
-from atlas.verification.case import Case
-from atlas.verification.causes import dtypes, files, layers, names, rest, shapes, shares, switches, tied
+from atlas.verification.causes import (
+    dtypes,
+    files,
+    layers,
+    model_parallel,
+    modules,
+    names,
+    optional,
+    quantised,
+    shapes,
+    tensor_parallel,
+    tied,
+    unexplained,
+)
+from atlas.verification.comparison import Comparison
 
 
-def findings(case: Case) -> Iterator[Finding]:
+def findings(comparison: Comparison) -> Iterator[Finding]:
     """One finding for each cause of a difference."""
     for cause in (
         shapes.impossible,
-        names.quantised,
+        shapes.empty,
+        quantised.undeclared,
+        modules.unmerged_adapter,
         names.of_another_model,
         names.prefixed,
         names.of_the_other_convention,
         files.absent,
         files.not_listed,
-        shares.unfit,
+        modules.fused,
+        model_parallel.wrong_shares,
+        tensor_parallel.shares,
         tied.absent,
-        switches.on_but_absent,
-        switches.off_but_stored,
+        optional.on_but_absent,
+        optional.bias_absent,
+        optional.off_but_stored,
         layers.miscounted,
         shapes.stale,
         shapes.transposed,
         shapes.other,
-        rest.missing,
-        shares.strange,
-        rest.unexpected,
+        unexplained.missing,
+        model_parallel.unexpected_in_some,
+        unexplained.unexpected,
         dtypes.other,
-        tied.standing_in,
+        tied.only_copy,
         tied.copies,
-        rest.buffers,
+        unexplained.buffers,
     ):
-        yield from cause(case)
+        yield from cause(comparison)

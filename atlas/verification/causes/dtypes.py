@@ -1,4 +1,4 @@
-"""Dtypes: another than the one stated; where none is stated, only a mixture."""
+"""Dtypes: tensors of another dtype than the stated one; if none is stated, tensors of more than one dtype."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from atlas.checkpoint.findings import Finding, listing
-from atlas.verification import words
-from atlas.verification.case import Case
+from atlas.verification import formatting
+from atlas.verification.comparison import Comparison
 from atlas.verification.devices import devices
 
 
 class _Stored(NamedTuple):
-    """A tensor of the model, or one device's share of it; the file is told only of a share."""
+    """A tensor of the model, or one device's share of it; only a share has a file."""
 
     name: str
     dtype: str
     file: str | None
 
 
-def other(case: Case) -> Iterator[Finding]:
-    """Every tensor of the model, a stored copy of a tied one too, and no buffer."""
-    model, who = case.graph.model, case.description.who
-    if {tensor.dtype for tensor in case.found.values()} == {model.dtype}:
+def other(comparison: Comparison) -> Iterator[Finding]:
+    """Check every tensor of the model, and a stored copy of a tied one, but no buffer."""
+    model, source = comparison.graph.model, comparison.description.source
+    if {tensor.dtype for tensor in comparison.found.values()} == {model.dtype}:
         return
-    stored = list(_stored(case))
+    stored = list(_stored(comparison))
     counts = Counter(each.dtype for each in stored)
     if not model.dtype_stated:
         if len(counts) > 1:
@@ -40,8 +40,8 @@ def other(case: Case) -> Iterator[Finding]:
                 file=odd[0].file,
                 found=mixture,
                 count=len(_names(odd)),
-                message=f"dtypes are mixed, and {who} states none: {mixture}, namely {_which(odd, stored)}; "
-                "convert them all to one",
+                message=f"dtypes are mixed, and {source} states none: {mixture}, namely {_which(odd, stored)}; "
+                "convert all tensors to one dtype",
             )
         return
     every = len(_names(stored))
@@ -58,21 +58,25 @@ def other(case: Case) -> Iterator[Finding]:
                 expected=model.dtype,
                 found=dtype,
                 count=count,
-                message=f"{which} {words.tensors(every)} {'is' if count == 1 else 'are'} {dtype}{where}, and {who} states "
-                f"{model.dtype}" + ("" if count == every else f": {words.together(names)}"),
+                message=f"{which} {formatting.tensor_count(every)} {'is' if count == 1 else 'are'} {dtype}{where}, and {source} states "
+                f"{model.dtype}" + ("" if count == every else f": {formatting.name_list(names)}"),
             )
 
 
-def _stored(case: Case) -> Iterator[_Stored]:
-    """What is stored of the model: tensor by tensor, of model-parallel files share by share."""
-    names = [name for name in case.found if name in case.needed or name in case.copies]
-    headers = case.inventory.headers
-    if not case.inventory.shares or len(headers) < 2:
-        yield from (_Stored(name, case.found[name].dtype, None) for name in names)
+def _stored(comparison: Comparison) -> Iterator[_Stored]:
+    """The model's stored tensors; of model-parallel files each share."""
+    names = [
+        name
+        for name in comparison.found
+        if (name in comparison.needed or name in comparison.copies) and name not in comparison.any_dtype
+    ]
+    headers = comparison.inventory.headers
+    if not comparison.inventory.shares or len(headers) < 2:
+        yield from (_Stored(name, comparison.found[name].dtype, None) for name in names)
         return
-    for file in devices(case).files:
+    for file in devices(comparison).files:
         for name in names:
-            share = headers[file].tensors.get(case.found[name].name)
+            share = headers[file].tensors.get(comparison.found[name].name)
             if share is not None:
                 yield _Stored(name, share.dtype, file)
 
@@ -84,11 +88,11 @@ def _names(stored: Sequence[_Stored]) -> list[str]:
 def _which(odd: Sequence[_Stored], stored: Sequence[_Stored]) -> str:
     files = {each.file for each in odd} - {None}
     if files and len(odd) == sum(each.file in files for each in stored):
-        return f"all that is{_in(odd)}"
-    return words.together(_names(odd)) + _in(odd)
+        return f"all tensors{_in(odd)}"
+    return formatting.name_list(_names(odd)) + _in(odd)
 
 
 def _in(stored: Sequence[_Stored]) -> str:
-    """The files of shares."""
+    """` in FILES`, if these are shares."""
     files = list(dict.fromkeys(each.file for each in stored if each.file))
     return f" in {listing(files)}" if files else ""

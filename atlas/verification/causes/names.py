@@ -1,41 +1,37 @@
-"""Names: another model's, with a wrapper's prefix, or in the convention that the configuration beside is not for."""
+"""Names: those of another model, with a wrapper's prefix, or in a convention that the configuration is not for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from atlas.checkpoint.findings import Finding, listing
-from atlas.verification.case import Case
+from atlas.verification.causes.modules import BASE_LAYER
+from atlas.verification.comparison import Comparison
+from atlas.verification.naming import FormerNames, Renaming
 
-_LEFT_BY = {
-    "_orig_mod.": "torch.compile leaves it; save the state_dict of the module that was compiled",
-    "module.": "DataParallel leaves it; save the state_dict of model.module",
-    "base_model.model.": "PEFT leaves it; merge the adapter and save the model it was made for",
+_PREFIX_FROM = {
+    "_orig_mod.": "torch.compile adds it; save the state_dict of the module that was compiled",
+    "module.": "DataParallel adds it; save the state_dict of model.module",
+    "base_model.model.": "PEFT adds it; merge the adapter and save the base model",
     "model.language_model.": "this is the language part of a model that also reads images",
     "language_model.": "this is the language part of a model that also reads images",
 }
-# What GPTQ and AWQ, bitsandbytes, and compressed-tensors store in place of a matrix, or beside it.
-_QUANTISED = (
-    ".qweight", ".qzeros", ".scales", ".g_idx", ".weight.absmax", ".weight.quant_map", ".weight.quant_state.bitsandbytes__nf4",
-    ".weight.quant_state.bitsandbytes__fp4", ".weight.nested_absmax", ".weight.nested_quant_map", ".SCB", ".weight_format",
-    ".weight_packed", ".weight_scale", ".weight_zero_point", ".weight_shape", ".weight_g_idx", ".input_scale", ".weight_scale_inv",
-)  # fmt: skip
 _CONFIGURATION = {"hf": "config.json", "meta": "params.json"}
 
 
-def of_another_model(case: Case) -> Iterator[Finding]:
-    """Few of the expected names are there, if any, and most that are there are unexpected."""
-    missing, strange = list(case.missing), list(case.unexpected)
-    there = len(case.needed) - len(missing)
+def of_another_model(comparison: Comparison) -> Iterator[Finding]:
+    """Few of the expected names are stored, if any, and most of the stored names are unexpected."""
+    missing, strange = list(comparison.missing), list(comparison.unexpected)
+    there = len(comparison.needed) - len(missing)
     if (
         not missing
-        or case.inventory.absent
-        or there * 4 > len(case.needed)
-        or len(strange) * 2 < len(case.found)
+        or comparison.inventory.absent
+        or there * 4 > len(comparison.needed)
+        or len(strange) * 2 < len(comparison.found)
     ):
         return
     what = (
-        f"expected names such as {missing[0]}, found such as {strange[0]}; this is another model, or its names follow a "
+        f"expected names such as {missing[0]}, found names such as {strange[0]}; this is another model, or its names follow a "
         "convention that is not described"
         if strange
         else "the files hold no tensors at all"
@@ -43,79 +39,82 @@ def of_another_model(case: Case) -> Iterator[Finding]:
     yield Finding(
         code="missing",
         tensor=missing[0],
-        expected=len(case.needed),
+        expected=len(comparison.needed),
         found=there,
         count=len(missing),
-        message=f"{there:,} of {len(case.needed):,} expected tensors are there: {what}",
+        message=f"{there:,} of {len(comparison.needed):,} expected tensors are stored: {what}",
     )
-    case.explained([*missing, *strange])
+    comparison.explained([*missing, *strange])
 
 
-def prefixed(case: Case) -> Iterator[Finding]:
-    """What stands before the names, or inside them: said once, and the rest is judged without it."""
-    renaming = case.naming.renaming
-    if renaming is None:
-        return
-    stored = case.inventory.tensors
-    carriers = [name for name in stored if name in case.renamed]
-    who = f"{len(carriers):,} of {len(stored):,} names"
+def prefixed(comparison: Comparison) -> Iterator[Finding]:
+    """A prefix of the names, or a word inside them: reported once, and ignored for all else."""
+    renaming = comparison.naming.renaming
+    if isinstance(renaming, FormerNames):
+        yield from _former(comparison, renaming)
+    elif renaming is not None and not (comparison.unmerged and renaming.part == BASE_LAYER):
+        yield from _prefixed(comparison, renaming)
+
+
+def _former(comparison: Comparison, renaming: FormerNames) -> Iterator[Finding]:
+    names = [name for name in comparison.inventory.tensors if name in comparison.renamed]
+    matching = sum(name in comparison.found for name in comparison.needed)
+    yield Finding(
+        code="unexpected",
+        tensor=names[0],
+        expected=comparison.renamed[names[0]],
+        found=names[0],
+        count=len(names),
+        message=f"{len(names):,} of {len(comparison.inventory.tensors):,} names, such as {names[0]}, are {renaming.title}: by their "
+        f"present names, {matching:,} of {len(comparison.needed):,} match; rename them (this one to "
+        f"{comparison.renamed[names[0]]}), or convert the original weights again",
+    )
+
+
+def _prefixed(comparison: Comparison, renaming: Renaming) -> Iterator[Finding]:
+    stored = comparison.inventory.tensors
+    carriers = [name for name in stored if name in comparison.renamed]
+    subject = f"{len(carriers):,} of {len(stored):,} names"
     if len(carriers) == len(stored):
-        who = f"all {len(stored):,} names"
+        subject = f"all {len(stored):,} names"
     elif len(carriers) < 3:
-        who += f" ({listing(carriers)})"
-    part, instead = renaming.part, renaming.instead
+        subject += f" ({listing(carriers)})"
+    part, replacement = renaming.part, renaming.replacement
     if not part:
-        what = f"lack the prefix `{instead}`; with it"
-    elif renaming.inside:
+        what = f"lack the prefix `{replacement}`; with it"
+    elif renaming.anywhere:
         what = f"have `{part}` inside them; without it"
     else:
-        what = f"begin with `{part}`; " + (f"with `{instead}` instead" if instead else "without it")
-    matching = sum(name in case.found for name in case.needed)
-    why = _LEFT_BY.get(part, "rename the tensors")
+        what = f"begin with `{part}`; " + (f"with `{replacement}` instead" if replacement else "without it")
+    matching = sum(name in comparison.found for name in comparison.needed)
+    advice = _PREFIX_FROM.get(part, "rename the tensors")
     yield Finding(
         code="unexpected",
         tensor=carriers[0] if carriers else None,
-        expected=case.renamed[carriers[0]] if carriers else None,
+        expected=comparison.renamed[carriers[0]] if carriers else None,
         found=part or None,
         count=len(carriers),
-        message=f"{who} {what} {matching:,} of {len(case.needed):,} match; {why}",
+        message=f"{subject} {what}, {matching:,} of {len(comparison.needed):,} match; {advice}",
     )
 
 
-def quantised(case: Case) -> Iterator[Finding]:
-    """Matrices are missing, and in their place are the parts of quantised ones."""
-    parts = [name for name in case.unexpected if name.endswith(_QUANTISED)]
-    modules = {name.removesuffix(suffix) for name in parts for suffix in _QUANTISED if name.endswith(suffix)}
-    whole = [name for name in case.missing if name.rpartition(".")[0] in modules]
-    if not parts or not (whole or any(name.rpartition(".")[0] in modules for name in case.mismatched)):
+def of_the_other_convention(comparison: Comparison) -> Iterator[Finding]:
+    """Meta's names with a config.json, or the Hub's names with a params.json."""
+    own = _CONFIGURATION.get(comparison.naming.table.convention)
+    configurations = [file for file in _CONFIGURATION.values() if file in comparison.inventory.sizes]
+    if own is None or not configurations or own in configurations:
         return
-    odd = [name for name in case.mismatched if name.rpartition(".")[0] in modules]
-    strange = [name for name in case.unexpected if name.rpartition(".")[0] in modules or name in parts]
-    yield Finding(
-        code="config",
-        tensor=parts[0],
-        file=case.inventory.file_of(case.unexpected[parts[0]]),
-        count=len(strange) + len(odd),
-        message=f"the weights are stored quantised, in tensors such as {listing(parts[:2])}, and {case.description.who} does not "
-        "say so: its quantization_config is missing; what quantised weights should be is not described",
-    )
-    case.explained([*whole, *odd, *strange])
-
-
-def of_the_other_convention(case: Case) -> Iterator[Finding]:
-    """Meta's names beside a config.json, or the Hub's beside a params.json."""
-    own = _CONFIGURATION.get(case.naming.table.convention)
-    beside = [file for file in _CONFIGURATION.values() if file in case.inventory.sizes]
-    if own is None or not beside or own in beside:
-        return
-    titles = {name: convention.title for name, convention in case.graph.architecture.conventions.items()}
-    name = next((name for name in case.needed if name in case.found), None)
+    titles = {
+        name: convention.title for name, convention in comparison.graph.architecture.conventions.items()
+    }
+    name = next((name for name in comparison.needed if name in comparison.found), None)
     yield Finding(
         code="config",
         tensor=name,
-        file=beside[0],
+        file=configurations[0],
         expected=own,
-        found=beside[0],
-        message=f"{case.inventory.store.location}: the names, such as {name}, are those of "
-        f"{titles[case.naming.table.convention]}, and {beside[0]} is not for these; put their {own} there, or convert the weights",
+        found=configurations[0],
+        message=f"{comparison.inventory.store.location}: the names, such as {name}, are those of "
+        f"{titles[comparison.naming.table.convention]}, which need {own}, but only {configurations[0]} is there; add {own}, or "
+        "convert the weights",
     )

@@ -1,15 +1,17 @@
-"""`--deep`: the data itself. Values that are no numbers, matrices of zeros, unequal copies, files with other bytes.
+"""`--deep`: read the data. Finds NaN and Inf, matrices of zeros, copies that differ, and files with a wrong hash.
 
-    check       what is read of a checkpoint, and the findings in it
-    lanes       one file (values and hash, in one pass) or one pair of tied tensors, block by block
-    crew        the threads that take the blocks, progress, Ctrl-C
-    blocks      where a file is cut: every element whole, whatever its offset
-    mapped      a block as memory, and what happens when the file is cut short under it
-    patterns    the bit patterns of each dtype that are no finite number
-    values      these looked for, with NumPy
-    recorded    what a file's hash should be: as recorded in a download's metadata, the cache or a checklist
+    check        what is read of a checkpoint, and the findings
+    work_items   one file (values and hash, in one pass) or one pair of tensors to compare, block by block
+    thread_pool  the threads that read the blocks, progress, Ctrl-C
+    blocks       where a file is divided, so that every element is whole
+    memory_map   a block as mapped memory, and what happens if the file is truncated meanwhile
+    patterns     the bit patterns of each dtype that are NaN, Inf or zero
+    values       search for these patterns, with NumPy
+    copies       tensors that should be equal: tied matrices, and what every device holds whole
+    recorded     the recorded hashes: of a download's metadata, the cache or a checklist
+    findings     the messages
 
-NumPy is imported here and under `atlas.execution`, nowhere else. What is found is about bits; that a value is right, no check tells.
+NumPy is imported here and under `atlas.execution`, nowhere else. The checks are about bits; they never show that a value is right.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from atlas.errors import MissingExtra
 
 
 def require_extra() -> None:
-    """Refuse where NumPy is not installed; nothing is imported to find out.
+    """Refuse if NumPy is not installed, without importing it.
 
     Raises:
         MissingExtra: with the command that installs it.
@@ -28,5 +30,5 @@ def require_extra() -> None:
     if find_spec("numpy") is None:
         raise MissingExtra(
             "`atlas verify --deep` needs numpy, which this installation does not have",
-            hint="pip install numpy; the extra `run` has it too",
+            hint="pip install numpy; the extra `run` includes it",
         )

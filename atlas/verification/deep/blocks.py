@@ -1,8 +1,8 @@
-"""Where a file is cut into blocks: every one with the parts of tensors that lie in it, and every element whole.
+"""Divide a file into blocks, each with the parts of tensors in it, so that every element is whole.
 
-Tensors of several dtypes may lie in one file, and its data may start at any byte, so no fixed step would do: a block that
+A file may have tensors of several dtypes, and its data may start at any byte, so a fixed step does not work: a block that
 would end inside an element ends after it. Otherwise blocks end at multiples of their size, where the system's large pages
-do, so that a block takes a dozen page faults and not a hundred.
+end too; a block then takes a dozen page faults and not a hundred.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from atlas.dtypes import BITS
 
 LARGE_PAGE_BYTES = 2 * 2**20
 MOST_BYTES = 128 * 2**20
-"""Of all blocks that are in memory at the same time."""
+"""Bytes of all blocks that are in memory at the same time."""
 
 
 def block_bytes(threads: int) -> int:
-    """The size of a block, where every thread has one: large, so that getting one hardly counts, and read in a moment."""
+    """The size of a block if every thread has one: large enough that the cost per block hardly counts, and quick to read."""
     share = MOST_BYTES // threads // LARGE_PAGE_BYTES * LARGE_PAGE_BYTES
     return min(max(share, LARGE_PAGE_BYTES), 32 * 2**20)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What of a tensor lies in a block.
+    """The part of a tensor that is in a block.
 
     Attributes:
-        start: how many elements of the tensor lie before it.
+        start: the number of the tensor's elements before it.
         begin, end: its bytes, counted from the block's begin.
     """
 
@@ -69,7 +69,7 @@ def readable(header: Header) -> list[Tensor]:
     return found
 
 
-def cut(header: Header, begin: int, size: int) -> Iterator[Block]:
+def split(header: Header, begin: int, size: int) -> Iterator[Block]:
     """The blocks of a file from a byte on, up to the end of the file as it was found; of this size, or a little more."""
     data, tensors, stop = header.data_start, readable(header), header.file_bytes
     i = 0

@@ -1,8 +1,8 @@
-"""Which bit patterns of a dtype are no finite number, and which are zero.
+"""Which bit patterns of a dtype are NaN, infinite or zero.
 
-IEEE 754 writes a number as sign, exponent, fraction. Without the sign, patterns stand in the order of their magnitudes, and
-an exponent of ones only is kept for what is no finite number: an infinity where the fraction is zero, else NaN. So one
-comparison with the infinity's pattern tells. BF16 is binary32 without its last 16 bits.
+IEEE 754 stores a number as sign, exponent, fraction. Without the sign, patterns are in the order of their magnitudes, and
+an exponent of ones only is reserved: an infinity if the fraction is zero, else NaN. So one comparison with the infinity's
+pattern is enough. BF16 is binary32 without its last 16 bits.
 
 Of the 8-bit types, E5M2 is like that too; E4M3 has no infinity, and only its highest magnitude is NaN (OCP 8-bit Floating
 Point Specification, 1.0). E8M0 is an exponent alone, without sign and without zero, 0xFF its NaN (OCP Microscaling Formats,
@@ -17,15 +17,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """How a dtype spells what is no finite number.
+    """The bit patterns of a dtype that are not finite.
 
     Attributes:
-        word_bytes: of the unsigned integer that a pattern is read as.
-        words: such integers in one element, 2 in a complex number.
-        infinity: magnitudes, the sign bit aside, from here up are not finite; None where order does not tell.
+        word_bytes: the size of the unsigned integer that a pattern is read as.
+        words: the number of such integers in one element, 2 in a complex number.
+        infinity: magnitudes (without the sign bit) from here up are not finite; None if the order does not decide it.
         nan: magnitudes from here up are NaN.
-        only_nan: the one pattern that is NaN, where order does not tell.
-        zero: there is a zero, of no bits set.
+        only_nan: the one pattern that is NaN, if the order does not decide it.
+        zero: whether the dtype has a zero, with no bits set.
     """
 
     word_bytes: int
@@ -37,7 +37,7 @@ class Pattern:
 
     @property
     def sign(self) -> int:
-        """The highest bit; where there is an `infinity`, it is the sign, and alone it is negative zero."""
+        """The highest bit; if there is an `infinity`, it is the sign, and by itself negative zero."""
         return int(1 << (8 * self.word_bytes - 1))
 
 
@@ -60,4 +60,4 @@ PATTERNS = {
     "F8_E5M2FNUZ": Pattern(1, only_nan=0x80),
     **dict.fromkeys(_NUMBERS, Pattern(1)),
 }
-"""Of every dtype. Integers are read as bytes: all that is asked of them is whether a bit is set."""
+"""The pattern of every dtype. Integers are read as bytes: only whether any bit is set matters."""

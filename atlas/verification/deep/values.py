@@ -1,11 +1,11 @@
-"""What the values of a piece of data are: finite or not, and whether all are zero.
+"""Whether the values of some data are finite, and whether all are zero.
 
-Two maxima tell it, of the same words read as signed and as unsigned integers. A positive NaN or infinity is at least the
-infinity's pattern, which the signed maximum shows, since negative numbers are below all others there; a negative one shows
-in the unsigned maximum. All are zero where no word is above the sign bit alone, and none is above zero as a signed integer.
+Two maxima decide it, of the same words read as signed and as unsigned integers. A positive NaN or infinity is at least the
+infinity's pattern. The signed maximum shows it, since negative numbers are below all others there; the unsigned maximum shows a
+negative one. All values are zero if no word is above the sign bit alone, and none is above zero as a signed integer.
 
-A maximum of integers is a vector instruction, as `isfinite` of a 16-bit float is not: the first reads memory about as fast
-as it comes, the second finds a piece that fits the cache. Only a piece that has something in it is looked at again.
+A maximum of integers is a vector instruction; `isfinite` of a 16-bit float is not. The first maximum runs at the speed of
+memory, the second finds its piece in the cache. Only a piece with a NaN or Inf is examined again.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from atlas.verification.deep.patterns import Pattern
 Bytes = NDArray[np.uint8]
 
 PIECE_BYTES = 768 * 2**10
-"""Enough for the cost of a call to vanish, little enough for the second maximum to find it in the cache."""
+"""Large enough that the cost of a call does not matter, small enough that the second maximum finds it in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What the values of a tensor are, or those of a part of it.
+    """What was found in the values of a tensor, or of a part of it.
 
     Attributes:
-        bytes: how much was looked at.
-        nan, infinite: how many elements are; of complex numbers, those with such a part.
-        first: where the first of them stands, counted in elements from the tensor's start.
-        zero: all are zero, positive or negative.
+        bytes: the bytes that were examined.
+        nan, infinite: the numbers of such elements; a complex number counts if either part is.
+        first: the position of the first of them, in elements from the tensor's start.
+        zero: whether all values are zero, positive or negative.
     """
 
     bytes: int = 0
@@ -43,7 +43,7 @@ class Values:
     zero: bool = True
 
     def __or__(self, other: Values) -> Values:
-        """Those of two parts, in any order."""
+        """The values of two parts together, in any order."""
         firsts = [first for first in (self.first, other.first) if first is not None]
         return Values(
             self.bytes + other.bytes,
@@ -55,14 +55,14 @@ class Values:
 
 
 def look(data: Bytes, pattern: Pattern, start: int = 0) -> Values:
-    """Look at bytes that hold whole elements, little-endian and at any address.
+    """Examine bytes that hold whole elements, little-endian and at any address.
 
-    They are touched while other threads may run, as far as there are thousands of them: a page of them that is gone would
-    else stop the very thread that helps (`atlas.verification.deep.mapped`). So no last piece is small, and the maxima have an
-    initial value, without which NumPy fetches the first word with the interpreter locked.
+    NumPy must not touch mapped bytes while it holds the GIL: at a page that is gone it would stop the thread that helps
+    (`atlas.verification.deep.memory_map`). It releases the GIL for large pieces, so no last piece is small, and the maxima have
+    an initial value, without which NumPy fetches the first word while it holds the GIL.
 
     Args:
-        start: how many elements of the tensor lie before them.
+        start: the number of the tensor's elements before them.
     """
     unsigned, signed = (data.view(f"<{kind}{pattern.word_bytes}") for kind in "ui")
     zero, found = pattern.zero, Values()
@@ -85,14 +85,14 @@ def look(data: Bytes, pattern: Pattern, start: int = 0) -> Values:
 
 
 def _pieces(size: int, step: int) -> Iterator[tuple[int, int]]:
-    """Where so many things are cut into pieces of `step`, the last of which is longer by what is left."""
+    """Begin and end of pieces of `step`; the last one takes the remainder too."""
     whole = max(size // step, 1)
     for i in range(whole):
         yield i * step, size if i + 1 == whole else (i + 1) * step
 
 
 def _count(words: NDArray[Any], pattern: Pattern, start: int) -> Values:
-    """How many elements are no finite number, and the first."""
+    """The number of elements that are not finite, and the first of them."""
     if pattern.infinity is None:
         nan = strange = words == pattern.only_nan
     else:
@@ -106,7 +106,7 @@ def _count(words: NDArray[Any], pattern: Pattern, start: int) -> Values:
 
 
 def differing(a: Bytes, b: Bytes, element_bytes: int) -> tuple[int, int | None]:
-    """How many elements of two equally long pieces differ in any bit, and the first of them."""
+    """The number of elements of two equally long pieces that differ in any bit, and the first of them."""
     count, first = 0, None
     for begin, end in _pieces(a.size, PIECE_BYTES):
         ours, theirs = a[begin:end], b[begin:end]

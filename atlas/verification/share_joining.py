@@ -1,8 +1,8 @@
-"""Meta's model-parallel files joined: what each tensor is when the devices' shares lie side by side.
+"""Join model-parallel files: the whole tensor that the devices' shares make.
 
-Every file has the same names. A matrix is cut by its rows or by its columns: by which, the convention says, and where it says
-nothing, the declared shape tells. A vector along the residual stream is whole on every device; any other is cut as the rows
-it is added to.
+Every file has the same names. A matrix is divided by rows or by columns: the convention states which, and if it does not, the
+declared shape decides. A vector along the residual stream is whole on every device; any other is divided like the rows it is
+added to.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def join(
     """Stored name -> the whole tensor that its shares make, or the share that does not fit.
 
     Args:
-        renamed: stored name -> the declared one, where the two differ.
-        convention: what says how tensors are cut.
+        renamed: stored name -> declared name, where the two differ.
+        convention: states how tensors are divided.
     """
     shares: dict[str, list[Tensor]] = {}
     for header in headers.values():
@@ -40,15 +40,12 @@ def join(
 
 
 def cut_along(row: Row, convention: spec.Convention) -> tuple[int, ...] | None:
-    """The dimensions a tensor may be cut along, one of them; none where every device holds the whole.
-
-    None where nothing says it.
-    """
+    """The dimensions a tensor may be divided along; empty if every device holds the whole, None if the convention does not say."""
     if is_repeated(row):
         return ()
     entry = convention.tensors[row.template.text]
-    said = None if isinstance(entry, str) else entry.cut
-    return None if said is None else tuple(d for d in _DIMS[said] if d < len(row.shape))
+    cut = None if isinstance(entry, str) else entry.cut
+    return None if cut is None else tuple(d for d in _DIMS[cut] if d < len(row.shape))
 
 
 def is_repeated(row: Row) -> bool:
@@ -72,10 +69,10 @@ def _joined(pieces: Sequence[Tensor], row: Row | None, dims: tuple[int, ...] | N
 def _side_by_side(
     pieces: Sequence[tuple[int, ...]], wanted: tuple[int, ...], dims: tuple[int, ...] | None
 ) -> tuple[int, ...] | None:
-    """The shape that shares make along one dimension: the wanted one, else the nearest to it; None where none fits.
+    """The shape that shares make along one dimension: the wanted one, else the nearest to it; None if none fits.
 
     Args:
-        dims: along one of these; None for any along which the whole has something of the wanted shape.
+        dims: the dimensions to try; None for all, keeping a whole only if it has the wanted length along some dimension.
     """
     first = pieces[0]
     if len(first) != len(wanted):

@@ -1,15 +1,14 @@
-"""A block of a file as memory: its pages as the system has them, without a copy.
+"""Map a block of a file into memory, without a copy.
 
-Mapping reads what is in the page cache half as fast again as `read` into a buffer does (`benchmarks/deep.py`). The price is
-that a file which somebody cuts short meanwhile, or a disk that fails, is no error that a call returns: the thread that
-touches the page gets SIGBUS, which ends the process. So while blocks are read, SIGBUS is caught, which lets that thread try
-the page again and again, until the thread that waits for them all looks after it: it lays zeros over a block that has no
-pages any more, and the block is reported as unreadable. It is not left to the signal's handler: that Python runs it in time
-while a thread gets the signal a million times a second is luck.
+Reading mapped pages from the page cache is one and a half times as fast as `read` into a buffer (`benchmarks/deep.py`). The price:
+if the file is truncated meanwhile, or the disk fails, no call returns an error. The thread that touches the page receives SIGBUS,
+which ends the process. So SIGBUS is caught while blocks are read, and the thread retries the page until the waiting main thread
+helps: it maps zeros over a block whose pages are gone, and the block is reported as unreadable. The signal's handler does not do
+this, since Python may not run it while a thread receives the signal a million times a second.
 
-Two things follow. Only the main thread can catch signals, so a check in another one reads and does not map. And a thread that
-hangs must not hold the interpreter's lock, which NumPy keeps over a few hundred numbers and hashlib over two thousand bytes:
-what is that small is read too.
+Two things follow. Only the main thread can catch signals, so a check in another thread reads and does not map. And a thread that
+hangs must not hold the GIL. NumPy holds it for up to a few hundred numbers, hashlib for up to two thousand bytes, so blocks that
+small are read, not mapped.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from atlas.errors import CheckpointError
 from atlas.verification.deep.values import Bytes
 
 LEAST_MAPPED_BYTES = 32 * 2**10
-"""Less is read: four thousand of the widest numbers, with a margin over what locks the interpreter."""
+"""Smaller blocks are read: this is four thousand of the widest numbers, well above what NumPy handles while holding the GIL."""
 
 _MAP_FIXED = 0x10  # on Linux and on macOS; the module mmap does not name it
 
 
 @dataclass(slots=True, eq=False)
 class _View:
-    """A block that is mapped at the moment.
+    """A block that is mapped now.
 
     Attributes:
-        pages: its bytes, and those before it that its first page has.
+        pages: its bytes, from the start of its first page.
         end: where it ends in the file.
-        lost: it has no pages any more, and zeros in their place.
+        lost: its pages are gone, and zeros are mapped instead.
     """
 
     descriptor: int
@@ -53,11 +52,11 @@ class _View:
     end: int
     lost: bool = False
 
-    def is_cut(self) -> bool:
-        """Whether the file ends before the block does, by now."""
+    def is_truncated(self) -> bool:
+        """Whether the file now ends before the block does."""
         try:
             return os.fstat(self.descriptor).st_size < self.end
-        except OSError:  # closed, because the block is done with
+        except OSError:  # closed, because the block is done
             return False
 
 
@@ -65,7 +64,7 @@ _views: list[_View] = []
 
 
 class Stamp(NamedTuple):
-    """What tells a file from another, or from itself before it was written to."""
+    """What identifies a file's content: it differs for another file, and after a write."""
 
     device: int
     inode: int
@@ -74,7 +73,7 @@ class Stamp(NamedTuple):
 
 
 def stamp(path: Path, file_bytes: int) -> Stamp | None:
-    """A file's, with the size that it had when its header was read; None where there is no such file any more."""
+    """A file's stamp, with the size it had when its header was read; None if the file is gone."""
     try:
         return _stamped(path.stat())._replace(bytes=file_bytes)
     except OSError:
@@ -90,9 +89,9 @@ class Source:
     """A file that is read in blocks, by several threads at once.
 
     Attributes:
-        where: its name, for the messages.
-        mapped: whether blocks may be mapped, which is for `surviving` to allow.
-        stamp: what it must be at every block, from `stamp`: else blocks of two files would pass for one.
+        where: its path, for messages.
+        mapped: whether blocks may be mapped, which needs `catch_sigbus`.
+        stamp: compared at every block, so that blocks of two files never pass for one.
     """
 
     path: Path
@@ -102,10 +101,10 @@ class Source:
 
     @contextmanager
     def block(self, begin: int, end: int) -> Iterator[Bytes]:
-        """The bytes from `begin` to `end`; those mapped are let go with the last array that shows them.
+        """The bytes from `begin` to `end`; mapped ones are unmapped with the last array that uses them.
 
         Raises:
-            CheckpointError: the file cannot be read or is another one by now (`header`), or is cut short (`truncated`).
+            CheckpointError: the file cannot be read or was replaced (`header`), or was truncated (`truncated`).
         """
         if not self.maps(end - begin):
             yield self.copy(begin, end)
@@ -117,7 +116,7 @@ class Source:
                     file.fileno(), end - begin + before, access=mmap.ACCESS_READ, offset=begin - before
                 )
             except ValueError:  # longer than the file
-                raise self._cut_short(end) from None
+                raise self._truncated(end) from None
             except OSError as error:
                 raise self._unreadable(error.strerror) from None
             self._require_same(file, end)
@@ -127,18 +126,18 @@ class Source:
                 yield view.pages[before:]
             finally:
                 _views.remove(view)
-            if view.is_cut():  # seen without SIGBUS too: what is left of its last page reads as zeros
-                raise self._cut_short(end)
+            if view.is_truncated():  # may happen without SIGBUS: the rest of the last page reads as zeros
+                raise self._truncated(end)
             self._require_same(file, end)
         if view.lost:
             raise self._unreadable("the disk failed (SIGBUS)")
 
     def maps(self, size: int) -> bool:
-        """Whether a block of so many bytes is mapped."""
+        """Whether a block of this many bytes is mapped."""
         return self.mapped and size >= LEAST_MAPPED_BYTES
 
     def copy(self, begin: int, end: int) -> Bytes:
-        """The bytes from `begin` to `end`, in memory of their own.
+        """A copy of the bytes from `begin` to `end`.
 
         Raises:
             CheckpointError: as `block`.
@@ -151,7 +150,7 @@ class Source:
                 while done < data.size:
                     count = file.readinto(data[done:].data)
                     if not count:
-                        raise self._cut_short(end)
+                        raise self._truncated(end)
                     done += count
                 self._require_same(file, end)
             except OSError as error:
@@ -163,16 +162,16 @@ class Source:
             return
         found = _stamped(os.fstat(file.fileno()))
         if found.bytes < self.stamp.bytes:
-            raise self._cut_short(end)
+            raise self._truncated(end)
         if found != self.stamp:
             raise CheckpointError(
                 f"{self.where}: was written to or replaced while it was read",
-                hint="check it again when nothing writes to it any more",
+                hint="check it again when nothing writes to it",
                 code="header",
             )
 
     def _open(self) -> io.FileIO:
-        # Not waiting: in place of the file there may be a FIFO by now.
+        # Not blocking: the file may have been replaced by a FIFO.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         try:
             file = io.FileIO(os.open(self.path, flags))
@@ -180,13 +179,13 @@ class Source:
             raise self._unreadable(error.strerror) from None
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             file.close()
-            raise self._unreadable("it is no regular file any more")
+            raise self._unreadable("it is no longer a regular file")
         return file
 
-    def _cut_short(self, end: int) -> CheckpointError:
+    def _truncated(self, end: int) -> CheckpointError:
         return CheckpointError(
-            f"{self.where}: was cut short while it was read: it ends before byte {end:,} by now",
-            hint="check it again when nothing writes to it any more",
+            f"{self.where}: was truncated while it was read: it now ends before byte {end:,}",
+            hint="check it again when nothing writes to it",
             code="truncated",
         )
 
@@ -194,8 +193,8 @@ class Source:
         return CheckpointError(f"{self.where}: the file cannot be read: {reason}", code="header")
 
 
-class Rescue:
-    """What lets threads go on that hang at pages which are not there; to be called some times a second."""
+class SigbusHandler:
+    """Frees threads that hang at pages which are gone; to be called several times a second."""
 
     def __init__(self) -> None:
         self._signalled = False
@@ -206,12 +205,13 @@ class Rescue:
 
     def __call__(self) -> None:
         views = [view for view in list(_views) if not view.lost]
-        lost = [view for view in views if view.is_cut()]
+        lost = [view for view in views if view.is_truncated()]
         if lost:
             self._in_vain = 0
         elif self._signalled:
             self._in_vain += 1
-            # Once may be what was left of a signal that has been dealt with; again, and it is the disk, who knows under which.
+            # The first may be left over from a signal that was handled. A second one means that the disk failed; under which
+            # block is unknown.
             lost = views if self._in_vain > 1 else []
         self._signalled = False
         for view in lost:
@@ -219,28 +219,28 @@ class Rescue:
             _map_zeros(view.pages.ctypes.data, view.pages.nbytes)
 
 
-def survives() -> bool:
-    """Whether `surviving` can do what it is for: only the main thread can; on Windows nobody can cut a mapped file short."""
+def can_catch_sigbus() -> bool:
+    """Whether blocks may be mapped: signals can be caught in the main thread only; Windows does not truncate mapped files."""
     return not hasattr(signal, "SIGBUS") or threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
-def surviving() -> Iterator[Rescue]:
-    """Read blocks meanwhile, and live on where the pages of one are gone."""
-    rescue = Rescue()
-    if not survives() or not hasattr(signal, "SIGBUS"):
-        yield rescue
+def catch_sigbus() -> Iterator[SigbusHandler]:
+    """While this is active, a block whose pages are gone is an error and does not end the process."""
+    handler = SigbusHandler()
+    if not can_catch_sigbus() or not hasattr(signal, "SIGBUS"):
+        yield handler
         return
-    before = signal.signal(signal.SIGBUS, rescue.signalled)
+    before = signal.signal(signal.SIGBUS, handler.signalled)
     try:
-        yield rescue
+        yield handler
     finally:
         # None is a handler from C, such as faulthandler's, which Python cannot set again.
         signal.signal(signal.SIGBUS, signal.SIG_DFL if before is None else before)
 
 
 def _map_zeros(address: int, length: int) -> None:
-    # PyDLL lets no other Python thread run during the call, and so none that would unmap the block.
+    # PyDLL keeps the GIL during the call, so no other Python thread can unmap the block.
     call: Any = ctypes.PyDLL(None).mmap
     call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
     call.restype = ctypes.c_void_p

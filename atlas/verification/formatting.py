@@ -1,4 +1,4 @@
-"""How findings write shapes, layers and lists of tensors."""
+"""How messages write shapes, layers and lists of tensors."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from atlas.checkpoint.faults import show
 from atlas.checkpoint.findings import listing
 
 LONGEST_NAME = 200
-"""Of a tensor, before a message shortens it."""
+"""Characters of a tensor's name; a longer one is shortened in messages."""
 
 
 MOST_DIMS = 16
-"""Of a shape, before a message shortens it."""
+"""Dimensions of a shape; a longer one is shortened in messages."""
 
 
-def written(shape: Sequence[int]) -> str:
-    """`[128256, 4096]`; of more dimensions than any tensor has, the first."""
+def shape_text(shape: Sequence[int]) -> str:
+    """`[128256, 4096]`; only the first dimensions of a shape that has absurdly many."""
     if len(shape) > MOST_DIMS:
         first = ", ".join(map(str, shape[:MOST_DIMS]))
         return f"[{first} and {len(shape) - MOST_DIMS:,} more]"
     return f"[{', '.join(map(str, shape))}]"
 
 
-def starred(name: str) -> str:
-    """A name for all of its indices: `model.layers.*.mlp.up_proj.weight`."""
+def wildcard(name: str) -> str:
+    """A name with `*` in place of each index: `model.layers.*.mlp.up_proj.weight`."""
     return re.sub(r"(?<![^.])\d+(?![^.])", "*", name)
 
 
-def together(names: Iterable[str], most: int = 4) -> str:
-    """Names as one list; where several differ only in their indices, once with stars in place of these."""
+def name_list(names: Iterable[str], most: int = 4) -> str:
+    """Names as one list; several that differ only in their indices are listed once, with `*`."""
     stars: dict[str, list[str]] = {}
     for name in names:
-        stars.setdefault(starred(name), []).append(name)
+        stars.setdefault(wildcard(name), []).append(name)
     return listing([_clipped(star if len(alike) > 1 else alike[0]) for star, alike in stars.items()], most)
 
 
@@ -42,9 +42,9 @@ def _clipped(name: str) -> str:
 
 
 def in_layers(numbers: Iterable[int | None]) -> str:
-    """` in layers 0–2`; nothing for a single one, whose name tells."""
+    """` in layers 0–2`; empty for a single layer, which the tensor's name shows."""
     known = [number for number in numbers if number is not None]
-    return f" in {layers(known)}" if len(known) > 1 else ""
+    return f" in {layer_text(known)}" if len(known) > 1 else ""
 
 
 def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
@@ -58,13 +58,13 @@ def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     return found
 
 
-def layers(numbers: Iterable[int]) -> str:
+def layer_text(numbers: Iterable[int]) -> str:
     """`layer 3`, `layers 0–2 and 5`."""
     spans = runs(numbers)
-    said = [f"{first}" if first == last else f"{first}–{last}" for first, last in spans]
-    return f"{'layer' if len(spans) == 1 and spans[0][0] == spans[0][1] else 'layers'} {listing(said, 6)}"
+    texts = [f"{first}" if first == last else f"{first}–{last}" for first, last in spans]
+    return f"{'layer' if len(spans) == 1 and spans[0][0] == spans[0][1] else 'layers'} {listing(texts, 6)}"
 
 
-def tensors(count: int) -> str:
+def tensor_count(count: int) -> str:
     """`1 tensor`, `2 tensors`."""
     return f"{count:,} tensor{'' if count == 1 else 's'}"

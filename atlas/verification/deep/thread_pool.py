@@ -1,8 +1,8 @@
-"""The threads that read: each takes the next block of the lane that has the fewest of them, does it, and takes another.
+"""A thread pool that reads: each thread takes the next block of the work item with the fewest threads, until none is left.
 
-So many files are read side by side as there are threads, and where there are fewer files than threads, they share one. Each
-thread has one block, which bounds the memory. They are daemons and are not waited for long: one that hangs in a read must
-not keep a command from ending on Ctrl-C.
+As many files are read at once as there are threads; if there are fewer files than threads, threads share a file. Each
+thread has one block, which bounds the memory. The threads are daemons and are joined for a short time only: one that hangs in a
+read must not keep the command from ending on Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,57 +15,57 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 Job = Callable[[threading.Event], int]
-"""Reads one block, and says how many bytes that were. It may wait for others only as long as the event is not set."""
+"""Reads one block and returns the number of bytes. It may wait for other threads only while the event is not set."""
 
 MOST_THREADS = 8
-"""More would read faster than disks do."""
+"""More threads would be faster than disks are."""
 
 _TICK_SECONDS = 0.1
-_PATIENCE_SECONDS = 0.5
+_JOIN_SECONDS = 0.5
 
 
-class Lane(Protocol):
-    """Blocks that are read in their order.
+class WorkItem(Protocol):
+    """Something that is read block by block, in order.
 
     Attributes:
-        most: threads that are of use in it at the same time.
+        most: the number of threads that may work on it at the same time.
     """
 
     most: int
 
     def take(self) -> Job | None:
-        """The next block; None where there is none left."""
+        """The next block's job; None if none is left."""
         ...
 
 
-def threads_of_use() -> int:
-    """As many as there are processors for this process, within a bound."""
+def useful_threads() -> int:
+    """The number of processors that this process may use, up to `MOST_THREADS`."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(available, MOST_THREADS)
 
 
-class Crew:
-    """Threads at work on some lanes.
+class ThreadPool:
+    """Threads that read all blocks of some work items.
 
     Args:
-        tick: called about ten times a second, in the thread that waits, with the bytes read so far.
+        tick: called about ten times a second, in the waiting thread, with the bytes read so far.
     """
 
-    def __init__(self, lanes: Iterable[Lane], tick: Callable[[int], None]) -> None:
-        self._lanes = list(lanes)
+    def __init__(self, items: Iterable[WorkItem], tick: Callable[[int], None]) -> None:
+        self._items = list(items)
         self._tick = tick
         self._stop = threading.Event()
         self._changed = threading.Condition()
-        self._at: Counter[Lane] = Counter()
+        self._at: Counter[WorkItem] = Counter()
         self._working = 0
         self._bytes_read = 0
         self._error: BaseException | None = None
 
     def run(self, threads: int) -> int:
-        """Read every block of every lane; the bytes that were.
+        """Read every block of every item; returns the bytes read.
 
         Raises:
-            KeyboardInterrupt: within a second, whatever the threads are at.
+            KeyboardInterrupt: within a second, whatever the threads are doing.
             MemoryError: the system allows not one thread.
         """
         workers = [
@@ -81,7 +81,7 @@ class Crew:
                 self._tick(self._bytes_read)
         finally:
             self._stop.set()
-            deadline = time.monotonic() + _PATIENCE_SECONDS
+            deadline = time.monotonic() + _JOIN_SECONDS
             for worker in workers:
                 if worker.ident is not None:
                     worker.join(max(0.0, deadline - time.monotonic()))
@@ -107,10 +107,10 @@ class Crew:
                     taken = self._take()
                 if taken is None:
                     break
-                lane, job = taken
+                item, job = taken
                 done = job(self._stop)
                 with self._changed:
-                    self._at[lane] -= 1
+                    self._at[item] -= 1
                     self._bytes_read += done
         except BaseException as error:
             self._error = error
@@ -120,12 +120,12 @@ class Crew:
                 self._working -= 1
                 self._changed.notify_all()
 
-    def _take(self) -> tuple[Lane, Job] | None:
-        while lanes := [lane for lane in self._lanes if self._at[lane] < lane.most]:
-            lane = min(lanes, key=self._at.__getitem__)
-            job = lane.take()
+    def _take(self) -> tuple[WorkItem, Job] | None:
+        while items := [item for item in self._items if self._at[item] < item.most]:
+            item = min(items, key=self._at.__getitem__)
+            job = item.take()
             if job is not None:
-                self._at[lane] += 1
-                return lane, job
-            self._lanes.remove(lane)
+                self._at[item] += 1
+                return item, job
+            self._items.remove(item)
         return None

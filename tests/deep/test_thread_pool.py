@@ -10,10 +10,10 @@ from functools import partial
 
 import pytest
 
-from atlas.verification.deep.crew import MOST_THREADS, Crew, Job, threads_of_use
+from atlas.verification.deep.thread_pool import MOST_THREADS, Job, ThreadPool, useful_threads
 
 
-class Lane:
+class WorkItem:
     """So many blocks, each of which is one call."""
 
     def __init__(self, blocks: int, do: Callable[[int, threading.Event], int], most: int = 8) -> None:
@@ -29,33 +29,33 @@ class Lane:
 def test_every_block_once_and_in_turn() -> None:
     taken: list[tuple[str, int]] = []
 
-    def lane(name: str, blocks: int) -> Lane:
+    def item(name: str, blocks: int) -> WorkItem:
         def do(i: int, stop: threading.Event) -> int:
             taken.append((name, i))
             return 10
 
-        return Lane(blocks, do)
+        return WorkItem(blocks, do)
 
-    told: list[int] = []
-    assert Crew([lane("a", 3), lane("b", 0), lane("c", 4)], told.append).run(1) == 70
+    calls: list[int] = []
+    assert ThreadPool([item("a", 3), item("b", 0), item("c", 4)], calls.append).run(1) == 70
     assert taken == [("a", 0), ("a", 1), ("a", 2), ("c", 0), ("c", 1), ("c", 2), ("c", 3)]
-    assert told[-1] == 70
+    assert calls[-1] == 70
 
 
 def test_files_before_company() -> None:
-    """Two threads take two lanes; the third is theirs as soon as one is done, and then they share what is left."""
+    """Two threads take two items; the third is theirs as soon as one is done, and then they share what is left."""
     at: dict[str, set[int]] = {name: set() for name in "abc"}
     together = threading.Barrier(2)
 
-    def lane(name: str, most: int = 2) -> Lane:
+    def item(name: str, most: int = 2) -> WorkItem:
         def do(i: int, stop: threading.Event) -> int:
             at[name].add(threading.get_ident())
             together.wait(5)
             return 1
 
-        return Lane(2, do, most)
+        return WorkItem(2, do, most)
 
-    assert Crew([lane("a"), lane("b"), lane("c")], lambda done: None).run(2) == 6
+    assert ThreadPool([item("a"), item("b"), item("c")], lambda done: None).run(2) == 6
     assert len(at["a"]) == len(at["b"]) == 1
     assert len(at["c"]) == 2
 
@@ -74,14 +74,14 @@ def test_no_more_in_a_lane_than_are_of_use() -> None:
             here -= 1
         return 1
 
-    assert Crew([Lane(20, do, most=2)], lambda done: None).run(6) == 20
+    assert ThreadPool([WorkItem(20, do, most=2)], lambda done: None).run(6) == 20
     assert most == 2
 
 
 def test_nothing_to_read() -> None:
-    told: list[int] = []
-    assert Crew([], told.append).run(3) == 0
-    assert told == [0]
+    calls: list[int] = []
+    assert ThreadPool([], calls.append).run(3) == 0
+    assert calls == [0]
 
 
 def test_an_error_of_a_thread_comes_out() -> None:
@@ -89,7 +89,7 @@ def test_an_error_of_a_thread_comes_out() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Crew([Lane(5, do)], lambda done: None).run(3)
+        ThreadPool([WorkItem(5, do)], lambda done: None).run(3)
 
 
 @pytest.mark.parametrize("hangs", [True, False], ids=["in a read that hangs", "between blocks"])
@@ -107,7 +107,7 @@ def test_ctrl_c_ends_within_a_second(hangs: bool) -> None:
     begin = time.monotonic()
     threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
-        Crew([Lane(10**9, do)], lambda read: None).run(2)
+        ThreadPool([WorkItem(10**9, do)], lambda read: None).run(2)
     assert time.monotonic() - begin < 1.2
     so_far = done
     time.sleep(0.05)
@@ -116,7 +116,7 @@ def test_ctrl_c_ends_within_a_second(hangs: bool) -> None:
 
 
 def test_as_many_threads_as_processors_within_a_bound() -> None:
-    assert 1 <= threads_of_use() <= MOST_THREADS
+    assert 1 <= useful_threads() <= MOST_THREADS
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 3])
@@ -130,9 +130,9 @@ def test_a_system_that_allows_few_threads(monkeypatch: pytest.MonkeyPatch, allow
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", limited)
-    crew = Crew([Lane(5, lambda i, stop: 10)], lambda done: None)
+    pool = ThreadPool([WorkItem(5, lambda i, stop: 10)], lambda done: None)
     if allowed:
-        assert crew.run(4) == 50
+        assert pool.run(4) == 50
     else:
         with pytest.raises(MemoryError):
-            crew.run(4)
+            pool.run(4)

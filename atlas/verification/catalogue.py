@@ -1,4 +1,4 @@
-"""A catalogued repository's configuration against the catalogue: the weights may fit a config.json that is itself wrong."""
+"""Compare the configuration of a catalogued repository with the catalogue: weights may fit a config.json that is itself wrong."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from atlas.graph.graph import Graph
 from atlas.resolution import catalogued
 from atlas.resolution.resolve import catalogue_entry
 from atlas.spec.library import Library
-from atlas.verification.beside import Description
+from atlas.verification.description import Description
 
 
-def against_catalogue(described: Description, repo: str, library: Library) -> list[Finding]:
-    """What a repository's configuration says otherwise than the catalogue's description of it.
+def compare_with_catalogue(described: Description, repo: str, library: Library) -> list[Finding]:
+    """The settings in which a repository's configuration differs from the catalogue.
 
-    A dimension or a switch that differs is an error, since it changes tensors; what changes the computation only, a warning.
+    A dimension or flag that differs is an error, since it changes tensors; a number that only changes the computation is a warning.
     """
     entry = catalogue_entry(repo, library)
     if described.file is None or entry is None or entry[1].architecture is None:
@@ -22,23 +22,26 @@ def against_catalogue(described: Description, repo: str, library: Library) -> li
     known = bind(catalogued.describe(*entry, library), library)
     found = described.graph
     tensors = [
-        f"{described.key(name)} is {_said(ours)}, there it is {_said(theirs)}"
+        f"{described.key(name)} is {_value(ours)}, in the catalogue {_value(theirs)}"
         for name, ours, theirs in _differing(_shapes(found), _shapes(known))
     ]
     computed = [
-        f"{described.key(name)} is {_said(ours)}, there it is {_said(theirs)}"
+        f"{described.key(name)} is {_value(ours)}, in the catalogue {_value(theirs)}"
         for name, ours, theirs in _differing(_numbers(found), _numbers(known))
     ]
-    who = f"{described.file} disagrees with the catalogue's {known.model.id}"
+    subject = f"{described.file} disagrees with the catalogue's entry {known.model.id}"
     findings = []
     if tensors:
         findings.append(
             Finding(
-                code="config", file=described.file, count=len(tensors), message=f"{who}: {'; '.join(tensors)}"
+                code="config",
+                file=described.file,
+                count=len(tensors),
+                message=f"{subject}: {'; '.join(tensors)}",
             )
         )
     if computed:
-        message = f"{who} in what no tensor shows: {'; '.join(computed)}"
+        message = f"{subject} in settings that no tensor shows: {'; '.join(computed)}"
         findings.append(warning(code="config", file=described.file, count=len(computed), message=message))
     return findings
 
@@ -63,9 +66,9 @@ def _differing(ours: dict[str, Setting], theirs: dict[str, Setting]) -> list[tup
     return [(name, ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)]
 
 
-def _said(value: Setting) -> str:
+def _value(value: Setting) -> str:
     if value is None:
-        return "not given"
+        return "not set"
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:,}" if isinstance(value, int) else str(value)

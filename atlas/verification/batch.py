@@ -1,4 +1,4 @@
-"""Several checkpoints at once: checked concurrently, each told as soon as it is known, and none stops the others."""
+"""Several checkpoints in one call: checked concurrently, each reported when it is done; a failure does not stop the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from atlas.files import read_text
 from atlas.verification.result import Failed, Source, Verification
 
 AT_ONCE = 4
-"""Repositories checked at the same time; each has several requests under way."""
+"""Repositories checked at the same time; each sends several requests at once."""
 
 Outcome = Verification | Failed
 
@@ -20,11 +20,11 @@ Outcome = Verification | Failed
 def outcomes(
     repos: Sequence[str], check: Callable[[str], Verification], *, at_once: int = AT_ONCE
 ) -> Iterator[tuple[int, Outcome]]:
-    """(position, what became of it) of each repository, in the order in which they are done.
+    """(position, outcome) of each repository, in the order in which they finish.
 
     Args:
-        at_once: how many are checked at the same time. One after the other they are checked in this thread, which is right
-            for data on disk: one checkpoint has the whole machine read it, and Ctrl-C reaches no other thread.
+        at_once: how many are checked at the same time. With 1 they are checked in this thread, one after the other. That is right
+            for data on disk: every processor reads the same checkpoint, and only the main thread receives Ctrl-C.
     """
     if at_once == 1:
         yield from ((i, _one(repo, check)) for i, repo in enumerate(repos))
@@ -33,12 +33,14 @@ def outcomes(
     done: SimpleQueue[tuple[int, Outcome | BaseException]] = SimpleQueue()
     for asked in enumerate(repos):
         waiting.put(asked)
-    # Daemons: on Ctrl-C the process ends without waiting for what the Hub has yet to answer.
+    # Daemons: on Ctrl-C the process ends without waiting for the Hub's answers.
     for started in range(min(at_once, len(repos))):
         thread = threading.Thread(target=_work, args=(waiting, done, check), name="atlas-verify", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # of threads or of memory; those that there are do it all
+        except (
+            RuntimeError
+        ):  # the system has no room for more threads; those that were started do all the work
             if not started:
                 raise MemoryError("no thread can be started") from None
             break
@@ -64,12 +66,12 @@ def _work(
             return
         try:
             done.put((i, _one(repo, check)))
-        except BaseException as error:  # none of a repository's, but whoever waits must hear of it
+        except BaseException as error:  # not the repository's fault; raised in the thread that waits
             done.put((i, error))
 
 
 def _drain(waiting: SimpleQueue[tuple[int, str]]) -> None:
-    """Take back what nobody has begun."""
+    """Remove the repositories that no thread has started."""
     while True:
         try:
             waiting.get_nowait()
@@ -78,7 +80,7 @@ def _drain(waiting: SimpleQueue[tuple[int, str]]) -> None:
 
 
 def _one(repo: str, check: Callable[[str], Verification]) -> Outcome:
-    """What became of one repository; whatever goes wrong is its own, and the others' results stay."""
+    """The outcome of one repository; an error becomes its outcome and does not stop the others."""
     try:
         return check(repo)
     except AtlasError as error:
@@ -91,11 +93,11 @@ def _one(repo: str, check: Callable[[str], Verification]) -> Outcome:
     return Failed(Source("hub", repo, None, repo), refusal, exit_code)
 
 
-def listed(path: Path) -> list[str]:
-    """The repositories of a file: one a line; empty lines and those that begin with # are left out.
+def read_repository_list(path: Path) -> list[str]:
+    """The repositories in a file, one id a line; empty lines and lines that begin with # are skipped.
 
     Raises:
-        UsageError: it cannot be read, or lists none.
+        UsageError: the file cannot be read, or lists no repository.
     """
     # Editors on Windows put a byte order mark first.
     lines = read_text(path, "--repos-from").removeprefix("\ufeff").splitlines()

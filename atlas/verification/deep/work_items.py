@@ -1,7 +1,7 @@
-"""What is read in order: a file, for its values and its hash in one pass, or two tensors that should be equal.
+"""The work items of `--deep`: a file, read once for its values and its hash, or two tensors that should be equal.
 
-The values of blocks may be looked at in any order, and a hash may not be computed so. Where two threads share a file, one
-looks at the values of the next block while the other's goes into the hash, and then waits for its turn.
+The values of blocks may be checked in any order, but a hash needs the blocks in order. If two threads share a file, one checks
+the values of the next block while the other hashes its own, and then waits for its turn.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from functools import partial
 
 from atlas.checkpoint.header import Header, Tensor
 from atlas.errors import CheckpointError
-from atlas.verification.deep.blocks import Block, Part, cut, element_bytes
-from atlas.verification.deep.crew import MOST_THREADS, Job
-from atlas.verification.deep.mapped import Source
+from atlas.verification.deep.blocks import Block, Part, element_bytes, split
+from atlas.verification.deep.memory_map import Source
 from atlas.verification.deep.patterns import PATTERNS
+from atlas.verification.deep.thread_pool import MOST_THREADS, Job
 from atlas.verification.deep.values import Bytes, Values, differing, look
 
 HASHING_THREADS = 2
-"""In one file: the hash takes several times as long as the values, so a third thread would only wait."""
+"""Threads for one hashed file: hashing takes several times as long as checking values, so a third thread would only wait."""
 
 MOST_OPENED = 64
-"""Small tensors of a block that are read one by one; a hostile file has a million of them."""
+"""Small tensors of a block that are read one by one; a hostile file may have a million of them."""
 
 
-class FileLane:
-    """One file.
+class FileReading:
+    """Reads one file: checks its values and computes its hashes.
 
     Args:
-        algorithms: of the hashes, `sha256` and `md5`; where none is wanted, only the data is read.
-        block_bytes: how much to read at a time.
+        algorithms: the hashes to compute, `sha256` and `md5`; if there are none, only the data is read, not the header.
+        block_bytes: the bytes to read at a time.
 
     Attributes:
-        bytes: how much there is to read.
-        values: tensor -> what its values are, as far as they could be read.
+        bytes: the bytes to read.
+        values: tensor -> what is known of its values, as far as they could be read.
         error: why the file could not be read to its end.
     """
 
@@ -50,12 +50,12 @@ class FileLane:
         begin = 0 if algorithms else header.data_start
         self.bytes = header.file_bytes - begin
         self._hashes = {name: hashlib.new(name, usedforsecurity=False) for name in algorithms}
-        self._blocks = enumerate(cut(header, begin, block_bytes))
+        self._blocks = enumerate(split(header, begin, block_bytes))
         self._turn = 0
         self._changed = threading.Condition()
 
     def digest(self, algorithm: str) -> str | None:
-        """A hash in hexadecimal digits; None where it was not wanted, or the file could not be read to its end."""
+        """A hash in hexadecimal digits; None if it was not computed, or the file could not be read to its end."""
         return self._hashes[algorithm].hexdigest() if algorithm in self._hashes and not self.error else None
 
     def take(self) -> Job | None:
@@ -80,7 +80,7 @@ class FileLane:
 
     @contextmanager
     def _data(self, block: Block) -> Iterator[tuple[Bytes, bool]]:
-        """A block's bytes, and whether they are mapped: not where it would have to be opened again for many small tensors."""
+        """A block's bytes, and whether they are mapped. A block with many small tensors is not: each would be read again."""
         small = sum(not self.source.maps(part.end - part.begin) for part in block.parts)
         if small > MOST_OPENED or not self.source.maps(block.end - block.begin):
             yield self.source.copy(block.begin, block.end), False
@@ -108,15 +108,15 @@ class FileLane:
 
 
 Side = tuple[Source, int]
-"""A file, and where in it a tensor begins."""
+"""A file, and the byte at which a tensor begins."""
 
 
-class PairLane:
-    """Two tensors of one dtype and shape, bit by bit.
+class PairComparison:
+    """Compares two tensors of one dtype and shape, bit by bit.
 
     Attributes:
-        differing: in how many elements they differ.
-        first: the first of these; None where they are equal.
+        differing: the number of elements that differ.
+        first: the first of these; None if the tensors are equal.
         error: why one of them could not be read.
     """
 

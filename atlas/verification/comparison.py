@@ -1,7 +1,7 @@
-"""One checkpoint and one description, side by side: what is missing, unexpected, or of another shape.
+"""One checkpoint compared with one description: which tensors are missing, unexpected, or of another shape.
 
-A `Case` is what the causes are looked for in (`atlas.verification.causes`). Each cause takes out what it explains, so that no
-later one says it again.
+The causes (`atlas.verification.causes`) are looked for in a `Comparison`. Each cause removes the tensors that it explains, so that no
+later one reports them again.
 """
 
 from __future__ import annotations
@@ -13,28 +13,30 @@ from atlas.checkpoint.header import Tensor
 from atlas.checkpoint.inventory import Inventory
 from atlas.graph.graph import Graph
 from atlas.graph.tensors import Row, convention
-from atlas.verification.beside import Description
-from atlas.verification.declared import layer
-from atlas.verification.joined import join
-from atlas.verification.naming import Naming
+from atlas.verification.description import Description
+from atlas.verification.naming import Naming, layer_of
+from atlas.verification.share_joining import join
 
 BUFFERS = (
     ".rotary_emb.inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached", ".inner_attention.rope.freqs", ".rope.freqs",
 )  # fmt: skip
-"""Tables of the rotation that old files store beside the weights; what reads them computes them anew."""
+"""Tables of the rotary embedding, as old files store them; loaders compute them anew."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Case:
-    """Declared against found, by the declared names, whatever stands before them in the files.
+class Comparison:
+    """Declared and stored tensors. All of them go by their declared names, whatever prefix the files have.
 
     Attributes:
-        needed: what must be there, as far as the files that were asked for go.
-        found: every tensor that is there; joined where each file holds a share.
+        needed: name -> row of the tensors that must be stored in the files that were checked.
+        found: every stored tensor; joined to a whole if each file holds a share.
         renamed: stored name -> declared name, where the two differ.
-        buffers, copies: what is set aside: old buffers, and a stored copy of a tied matrix.
-        standing_in: matrix that is not there -> the copy, tied to it, that is there in its place and counts as it.
-        missing, unexpected, mismatched: what no cause has explained yet.
+        buffers, copies: tensors that are not counted: old buffers, and a stored copy of a tied matrix.
+        stored_as_copy: matrix that is not stored -> the copy, tied to it, that is stored instead and counts as it.
+        missing, unexpected, mismatched: tensors that no cause has explained yet.
+        any_dtype: tensors whose dtype needs no further finding.
+        unmerged: an adapter's tensors are stored with the model's.
+        explained_codes: codes of the files' own findings that a cause explains better.
     """
 
     description: Description
@@ -45,10 +47,13 @@ class Case:
     renamed: Mapping[str, str]
     buffers: dict[str, Tensor] = field(default_factory=dict)
     copies: dict[str, Tensor] = field(default_factory=dict)
-    standing_in: Mapping[str, str] = field(default_factory=dict)
+    stored_as_copy: Mapping[str, str] = field(default_factory=dict)
     missing: dict[str, Row] = field(default_factory=dict)
     unexpected: dict[str, Tensor] = field(default_factory=dict)
     mismatched: dict[str, Tensor] = field(default_factory=dict)
+    any_dtype: set[str] = field(default_factory=set)
+    unmerged: bool = False
+    explained_codes: set[str] = field(default_factory=set)
 
     @property
     def graph(self) -> Graph:
@@ -59,25 +64,25 @@ class Case:
         return self.renamed.get(name, name)
 
     def row(self, name: str) -> Row:
-        """What declares a tensor, a tied one included."""
+        """The row that declares a tensor, a tied one included."""
         return self.needed.get(name) or self.naming.table.tied[name]
 
     def layer(self, name: str) -> int | None:
-        """The layer a declared tensor stands in."""
-        return layer(name, self.row(name))
+        """The layer of a declared tensor."""
+        return layer_of(name, self.row(name))
 
     def explained(self, names: Iterable[str]) -> None:
-        """These need no other cause."""
+        """Remove these names: a finding explains them."""
         for name in names:
             self.missing.pop(name, None)
             self.unexpected.pop(name, None)
             self.mismatched.pop(name, None)
 
 
-def case(description: Description, naming: Naming, inventory: Inventory) -> Case:
-    """Hold what was found against what is declared.
+def compare(description: Description, naming: Naming, inventory: Inventory) -> Comparison:
+    """Compare the stored tensors with the declared ones.
 
-    What the files' own findings account for is not missing: it may well be in a file that cannot be read.
+    Tensors that may be in an unreadable file are not missing: a finding reports that file already.
     """
     needed, tied = naming.table.needed, naming.table.tied
     renamed = naming.renamed(inventory.tensors.keys() | inventory.places.keys())
@@ -88,9 +93,9 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
         )
     if renamed:
         found = {renamed.get(name, name): tensor for name, tensor in found.items()}
-    standing_in = _standing_in(inventory, needed, tied, found, renamed)
-    if standing_in:
-        of = {copy: original for original, copy in standing_in.items()}
+    stored_as_copy = _stored_as_copy(inventory, needed, tied, found, renamed)
+    if stored_as_copy:
+        of = {copy: original for original, copy in stored_as_copy.items()}
         renamed = {**renamed, **{found[copy].name: original for copy, original in of.items()}}
         found = {of.get(name, name): tensor for name, tensor in found.items()}
     if inventory.one_of_many:
@@ -98,41 +103,41 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
     if inventory.outside:
         outside = {renamed.get(name, name) for name in inventory.outside} - found.keys()
         needed = {name: row for name, row in needed.items() if name not in outside}
-    made = Case(
+    comparison = Comparison(
         description=description,
         naming=naming,
         inventory=inventory,
         needed=needed,
         found=found,
         renamed=renamed,
-        standing_in=standing_in,
+        stored_as_copy=stored_as_copy,
     )
     for name, row in needed.items():
         tensor = found.get(name)
         if tensor is None:
-            made.missing[name] = row
+            comparison.missing[name] = row
         elif tensor.shape != row.shape:
-            made.mismatched[name] = tensor
+            comparison.mismatched[name] = tensor
     modules: set[str] | None = None
     for name, tensor in found.items():
         if name in needed:
             continue
         if name in tied:
-            (made.copies if tensor.shape == tied[name].shape else made.mismatched)[name] = tensor
+            (comparison.copies if tensor.shape == tied[name].shape else comparison.mismatched)[name] = tensor
         else:
             if modules is None:
                 modules = _modules(naming)
-            (made.buffers if _is_buffer(name, modules) else made.unexpected)[name] = tensor
+            (comparison.buffers if _is_buffer(name, modules) else comparison.unexpected)[name] = tensor
     if inventory.unread and not inventory.places:
-        made.missing.clear()
-    made.explained(map(made.ours, inventory.astray.nowhere))
+        comparison.missing.clear()
+    comparison.explained(map(comparison.ours, inventory.astray.nowhere))
     for file in inventory.unread:
-        made.explained(map(made.ours, inventory.astray.hanging.get(file, ())))
-    return made
+        comparison.explained(map(comparison.ours, inventory.astray.hanging.get(file, ())))
+    return comparison
 
 
 def _modules(naming: Naming) -> set[str]:
-    """What holds declared tensors: `model.layers.0.self_attn`, `model`, and the model itself, whose name is empty."""
+    """The modules that have declared tensors: `model.layers.0.self_attn`, `model`, and the model itself, with an empty name."""
     modules = {""}
     for name in (*naming.table.needed, *naming.table.tied):
         while (name := name.rpartition(".")[0]) not in modules:
@@ -141,23 +146,23 @@ def _modules(naming: Naming) -> set[str]:
 
 
 def _is_buffer(name: str, modules: Set[str]) -> bool:
-    """Whether a name is an old buffer's, of a module that is there: one of a layer beyond the last is not."""
+    """Whether this is an old buffer of a declared module. One of a layer that the model does not have is not."""
     if not name.endswith(BUFFERS):
-        # No module stands before it.
+        # The buffer of the model itself, whose name has no module before it.
         return name in (buffer[1:] for buffer in BUFFERS)
     return any(name.endswith(buffer) and name.removesuffix(buffer) in modules for buffer in BUFFERS)
 
 
-def _standing_in(
+def _stored_as_copy(
     inventory: Inventory,
     needed: Mapping[str, Row],
     tied: Mapping[str, Row],
     found: Mapping[str, Tensor],
     renamed: Mapping[str, str],
 ) -> dict[str, str]:
-    """Copies whose original is nowhere: `save_model` of safetensors keeps one of the names of a shared matrix, either.
+    """Original -> copy, of copies whose original is not stored: safetensors' `save_model` keeps either name of a shared matrix.
 
-    One that may lie in a file that is not there, not read or not asked for is not replaced.
+    An original that may be in a file that is missing, unreadable or not checked is not replaced.
     """
     if inventory.absent or inventory.unread or inventory.one_of_many:
         return {}
