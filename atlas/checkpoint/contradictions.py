@@ -15,25 +15,27 @@ MOST_FAULTS = 100
 def contradictions(header: Header, where: str) -> tuple[Fault, ...]:
     """The faults of a header that can be read: tensors against themselves, then against each other and the file."""
     own, others = _Faults(where), _Faults(where)
-    astray: list[Tensor] = []
+    beyond_file: list[Tensor] = []
     end, last = 0, None
-    sure = True  # of `end`; if not, one wrong offset would be told again as a hole, an overlap, a wrong size
+    end_is_known = (
+        True  # of `end`; if not, one wrong offset would be told again as a hole, an overlap, a wrong size
+    )
     for tensor in header.tensors.values():
         wrong = _is_wrong(tensor)
         if wrong:
-            own.add(tensor.name, _against_itself, tensor)
-            if tensor.begin > min(tensor.end, header.file_bytes) and len(astray) < MOST_FAULTS:
-                astray.append(tensor)
-        elif sure and tensor.begin != end:
-            others.add(tensor.name, _against_the_last, tensor, last, end)
-        sure = not wrong and (sure or tensor.end >= end)
+            own.add(tensor.name, _shape_mismatch, tensor)
+            if tensor.begin > min(tensor.end, header.file_bytes) and len(beyond_file) < MOST_FAULTS:
+                beyond_file.append(tensor)
+        elif end_is_known and tensor.begin != end:
+            others.add(tensor.name, _gap_or_overlap, tensor, last, end)
+        end_is_known = not wrong and (end_is_known or tensor.end >= end)
         if tensor.end >= end:
             end, last = tensor.end, tensor.name
-    if astray:
-        others.forget(astray)
+    if beyond_file:
+        others.drop_gaps_of(beyond_file)
     found = [*own.all(), *others.all()]
-    if sure and header.data_start + end != header.file_bytes:
-        found.append(_against_the_file(header).at(where))
+    if end_is_known and header.data_start + end != header.file_bytes:
+        found.append(_size_mismatch(header).at(where))
     return tuple(found)
 
 
@@ -51,10 +53,10 @@ class _Faults:
         else:
             self._more += 1
 
-    def forget(self, astray: Sequence[Tensor]) -> None:
+    def drop_gaps_of(self, beyond_file: Sequence[Tensor]) -> None:
         """Leave out the holes in which tensors belong whose begin is too large, and which are told of by themselves."""
-        ends = {tensor.end for tensor in astray}
-        sizes = {product(tensor.shape) * BITS[tensor.dtype] // 8 for tensor in astray}
+        ends = {tensor.end for tensor in beyond_file}
+        sizes = {product(tensor.shape) * BITS[tensor.dtype] // 8 for tensor in beyond_file}
         self._found = [
             fault
             for fault in self._found
@@ -77,7 +79,7 @@ def _is_wrong(tensor: Tensor) -> bool:
     return bits != 8 * (end - begin) or bits > MAX_COUNT
 
 
-def _against_itself(tensor: Tensor) -> Malformed:
+def _shape_mismatch(tensor: Tensor) -> Malformed:
     """How shape × dtype and the span of the offsets differ."""
     bits = product(tensor.shape) * BITS[tensor.dtype]
     span = tensor.end - tensor.begin
@@ -95,7 +97,7 @@ def _against_itself(tensor: Tensor) -> Malformed:
     return Malformed(what, AGAIN, code="offsets", expected=expected, found=span)
 
 
-def _against_the_last(tensor: Tensor, last: str | None, end: int) -> Malformed:
+def _gap_or_overlap(tensor: Tensor, last: str | None, end: int) -> Malformed:
     """The begin of a tensor against the end of what lies before it."""
     if last is None:
         what = f"begins at byte {tensor.begin:,} of the data; expected 0, since it is the first"
@@ -106,7 +108,7 @@ def _against_the_last(tensor: Tensor, last: str | None, end: int) -> Malformed:
     return Malformed(what, AGAIN, code="offsets", expected=end, found=tensor.begin)
 
 
-def _against_the_file(header: Header) -> Malformed:
+def _size_mismatch(header: Header) -> Malformed:
     """The end of the data against the size of the file."""
     needed, found = header.data_start + header.data_bytes, header.file_bytes
     if found > needed:

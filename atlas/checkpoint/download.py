@@ -23,17 +23,17 @@ from queue import Empty, SimpleQueue
 from typing import BinaryIO
 
 from atlas.checkpoint import cache, contents, index
-from atlas.checkpoint.client import http, offline, ready
-from atlas.checkpoint.patience import patiently
-from atlas.checkpoint.refusals import Refusals
-from atlas.checkpoint.remote import Repository, require_few
+from atlas.checkpoint.hub_errors import HubErrors
+from atlas.checkpoint.remote import Repository, check_file_count
+from atlas.checkpoint.retry import with_retries
+from atlas.checkpoint.settings import http, offline, ready
 from atlas.checkpoint.snapshot import complete
 from atlas.checkpoint.workers import submit
 from atlas.errors import CheckpointError, HubError
 
 AT_ONCE = 8
 """Files that are fetched at the same time."""
-_WORTH_GOING_ON = 2**20
+_LEAST_PROGRESS_BYTES = 2**20
 """Bytes that must have come since a connection failed, for another to be tried beyond the retry policy."""
 _STOPPING_SECONDS = 2.0
 """How long a failed download waits for its other files to be let go."""
@@ -59,7 +59,7 @@ def download(repo: str, revision: str | None = None, *, progress: bool = True) -
     sizes = {name: repository.below([name]).get(name) for name in _wanted(repository)}
     wanted = {name: size for name, size in sizes.items() if size is not None}
     folder = cache.root(repo) / "snapshots" / repository.revision
-    with Refusals(repo):
+    with HubErrors(repo):
         missing = {name: size for name, size in wanted.items() if not _is_there(folder / name, size)}
         folder.mkdir(parents=True, exist_ok=True)
         _check_space(folder, sum(missing.values()), repo)
@@ -77,15 +77,15 @@ class _Download:
         self._waiting: SimpleQueue[tuple[str, int]] = SimpleQueue()
         for item in sorted(missing.items(), key=lambda item: item[1]):
             self._waiting.put(item)
-        self._lanes = min(AT_ONCE, len(missing))
+        self._threads = min(AT_ONCE, len(missing))
         self._stopped = threading.Event()
-        self._came = 0
+        self.received = 0
         self._counting = threading.Lock()
 
     def run(self, progress: bool) -> None:
         from tqdm import tqdm  # type: ignore[import-untyped]
 
-        lanes = [submit(self._lane) for _ in range(self._lanes)]
+        futures = [submit(self._fetch_files) for _ in range(self._threads)]
         bar = tqdm(
             total=self._total,
             desc="Downloading",
@@ -95,30 +95,30 @@ class _Download:
             leave=False,
         )
         try:
-            for came in self._until_done(lanes):
+            for came in self._until_done(futures):
                 bar.update(came - bar.n)
         except Exception:  # not of Ctrl-C, which waits for nobody
             self._stopped.set()
-            wait(lanes, timeout=_STOPPING_SECONDS)
-            sweep(cache.root(self._repository.location))
+            wait(futures, timeout=_STOPPING_SECONDS)
+            remove_partial_files(cache.root(self._repository.location))
             raise
         finally:
             self._stopped.set()
             bar.close()
 
-    def _until_done(self, lanes: list[Future[None]]) -> Iterator[int]:
-        pending = set(lanes)
+    def _until_done(self, futures: list[Future[None]]) -> Iterator[int]:
+        pending = set(futures)
         while pending:
             done, pending = wait(pending, timeout=0.2, return_when="FIRST_EXCEPTION")
-            for lane in done:
-                lane.result()
-            yield self._came
+            for future in done:
+                future.result()
+            yield self.received
 
-    def _lane(self) -> None:
+    def _fetch_files(self) -> None:
         with suppress(Empty):
             while not self._stopped.is_set():
                 name, size = self._waiting.get_nowait()
-                with Refusals(self._repository.location, name):
+                with HubErrors(self._repository.location, name):
                     hashes = self._repository.hashes()
                     fetch = partial(self._fetch, name, size)
                     repo, commit = self._repository.location, self._repository.revision
@@ -127,12 +127,12 @@ class _Download:
     def _fetch(self, name: str, size: int, file: BinaryIO) -> None:
         while (begin := file.tell()) < size:
             try:
-                patiently(partial(self._go_on, name, size, file))
+                with_retries(partial(self._fetch_rest, name, size, file))
             except http().HTTPError:
-                if file.tell() - begin < _WORTH_GOING_ON:
+                if file.tell() - begin < _LEAST_PROGRESS_BYTES:
                     raise
 
-    def _go_on(self, name: str, size: int, file: BinaryIO) -> None:
+    def _fetch_rest(self, name: str, size: int, file: BinaryIO) -> None:
         def write(piece: bytes) -> None:
             if self._stopped.is_set():
                 raise HubError(
@@ -140,13 +140,13 @@ class _Download:
                 )
             file.write(piece)
             with self._counting:
-                self._came += len(piece)
+                self.received += len(piece)
 
         if file.tell() < size:
-            self._repository.reader.rest(name, file.tell(), size, write)
+            self._repository.reader.read_from(name, file.tell(), size, write)
 
 
-def sweep(below: Path | None = None) -> None:
+def remove_partial_files(below: Path | None = None) -> None:
     """Remove the partial files that this process is writing and nobody can use, where the system tells which (Linux).
 
     Args:
@@ -181,11 +181,11 @@ def _wanted(repository: Repository) -> list[str]:
 
 def _weights(repository: Repository) -> list[str]:
     names = repository.files()
-    listed = contents.index_of(names)
-    if listed is not None:
+    index_name = contents.index_of(names)
+    if index_name is not None:
         try:
-            files = index.parse(repository.text(listed), listed, listed).files()
-            require_few(repository.location, files, "named by its index")
+            files = index.parse(repository.text(index_name), index_name, index_name).files()
+            check_file_count(repository.location, files, "named by its index")
             return list(files)
         except CheckpointError:
             pass  # it is fetched, and it is for the verifier to say what is wrong with it

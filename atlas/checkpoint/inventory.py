@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from atlas.checkpoint import adapter, listed
+from atlas.checkpoint import adapter, index_check
 from atlas.checkpoint.faults import Fault, show
 from atlas.checkpoint.findings import Finding, listing, said, unreadable
 from atlas.checkpoint.header import Examined, Header, Tensor
-from atlas.checkpoint.listed import Astray
+from atlas.checkpoint.index_check import Misplaced
 from atlas.checkpoint.selection import choose
 from atlas.checkpoint.store import Store
 
@@ -28,7 +28,7 @@ class Inventory:
         places: name -> the file in which the index says it is; empty where there is no index.
         absent: file of the model that is not there -> how that shows.
         unread: files of the model that are there without a readable header.
-        astray: the index's tensors that are not where it says.
+        misplaced: the index's tensors that are not where it says.
         outside: those that it places in files which were not asked for.
         one_of_many: the one file is by its name a part of a model, and nothing tells which.
         shares: each file holds a share of every matrix, as Meta's model-parallel files do.
@@ -43,7 +43,7 @@ class Inventory:
     places: Mapping[str, str] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
-    astray: Astray = field(default_factory=Astray)
+    misplaced: Misplaced = field(default_factory=Misplaced)
     outside: frozenset[str] = frozenset()
     one_of_many: bool = False
     shares: bool = False
@@ -52,13 +52,13 @@ class Inventory:
 
     def known_names(self) -> Set[str]:
         """The names of its tensors, and what the index says of those in files that are not there or were not asked for."""
-        hanging = (name for names in self.astray.hanging.values() for name in names)
-        return {*self.tensors, *hanging, *self.outside}
+        unavailable = (name for names in self.misplaced.in_absent_file.values() for name in names)
+        return {*self.tensors, *unavailable, *self.outside}
 
     def file_of(self, tensor: Tensor) -> str | None:
         """The file a tensor lies in; None for one that is joined from shares."""
         return next(
-            (file for file, held in self.headers.items() if held.tensors.get(tensor.name) == tensor), None
+            (file for file, header in self.headers.items() if header.tensors.get(tensor.name) == tensor), None
         )
 
 
@@ -89,20 +89,20 @@ def take(store: Store, only: str | None = None) -> Inventory:
             absent[file] = "is a link that leads nowhere" if file in sizes else "is not there"
     places = chosen.index.places if chosen.index else {}
     tensors = _tensors(headers, places)
-    astray = listed.astray(places, headers, tensors, chosen.outside)
+    misplaced = index_check.misplaced(places, headers, tensors, chosen.outside)
     findings = [*chosen.findings, *_faults(there, examined)]
     once = len(tensors) == sum(len(header.tensors) for header in headers.values())
     if not once and not chosen.series.shares:
         findings += _duplicates(headers)
     if chosen.index is not None:
         where = f"{store.location}/{chosen.index.name}"
-        findings += listed.findings(chosen.index, astray, headers, absent, where)
+        findings += index_check.findings(chosen.index, misplaced, headers, absent, where)
         if (
             once
-            and not (astray.elsewhere or astray.nowhere or absent or chosen.outside)
+            and not (misplaced.in_another_file or misplaced.in_no_file or absent or chosen.outside)
             and len(headers) == len(there)
         ):
-            findings += listed.total_size(chosen.index, headers, where)
+            findings += index_check.total_size(chosen.index, headers, where)
     return Inventory(
         store=store,
         sizes=sizes,
@@ -111,7 +111,7 @@ def take(store: Store, only: str | None = None) -> Inventory:
         places=places,
         absent=absent,
         unread=tuple(file for file in there if file not in headers),
-        astray=astray,
+        misplaced=misplaced,
         outside=chosen.outside,
         one_of_many=chosen.one_of_many,
         shares=chosen.series.shares,

@@ -13,11 +13,11 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from atlas.checkpoint.bodies import COMPRESSED, PLAIN, body, decoded, paced
 from atlas.checkpoint.header import bytes_needed
-from atlas.checkpoint.patience import patiently
-from atlas.checkpoint.refusals import Refusals
-from atlas.checkpoint.wire import Reply, Wire
+from atlas.checkpoint.http_session import HttpSession, Reply
+from atlas.checkpoint.hub_errors import HubErrors
+from atlas.checkpoint.response_body import COMPRESSED, PLAIN, body, decoded, rate_limited
+from atlas.checkpoint.retry import with_retries
 from atlas.errors import HubError
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
@@ -31,10 +31,10 @@ _PART_BYTES = 2**35
 class Reader:
     """Reads files; several threads may use it."""
 
-    def __init__(self, repo: str, commit: str, wire: Wire) -> None:
+    def __init__(self, repo: str, commit: str, session: HttpSession) -> None:
         self.repo = repo
         self.commit = commit
-        self._wire = wire
+        self._session = session
         self._header_bytes_left = MOST_HEADER_BYTES
         self._reserving = threading.Lock()
 
@@ -44,8 +44,8 @@ class Reader:
         Raises:
             HubError: it could not be read, or is not as long as it should be.
         """
-        with Refusals(self.repo, name):
-            return patiently(partial(self._whole, name, file_bytes))
+        with HubErrors(self.repo, name):
+            return with_retries(partial(self._whole, name, file_bytes))
 
     def prefix(self, name: str, first: int, file_bytes: int) -> bytes:
         """The first bytes of a safetensors file, all of its header among them.
@@ -65,10 +65,10 @@ class Reader:
         return data
 
     def _range(self, name: str, begin: int, end: int, file_bytes: int) -> bytes:
-        with Refusals(self.repo, name):
-            return patiently(partial(self._part, name, begin, end, file_bytes))
+        with HubErrors(self.repo, name):
+            return with_retries(partial(self._part, name, begin, end, file_bytes))
 
-    def rest(self, name: str, begin: int, file_bytes: int, write: Callable[[bytes], object]) -> None:
+    def read_from(self, name: str, begin: int, file_bytes: int, write: Callable[[bytes], object]) -> None:
         """A file from its byte `begin` on, handed over piece by piece; at most 32 GiB in one call.
 
         Raises:
@@ -83,7 +83,7 @@ class Reader:
             elif reply.response.headers.get("content-encoding", "identity") != "identity":
                 raise _compressed(where)
             came = begin
-            for piece in paced(reply.response.iter_raw(), where):
+            for piece in rate_limited(reply.response.iter_raw(), where):
                 came += len(piece)
                 if came > end:
                     raise _other_length(end - begin, "more", where)
@@ -124,7 +124,7 @@ class Reader:
     def _reply(self, name: str, where: str, headers: dict[str, str]) -> AbstractContextManager[Reply]:
         from huggingface_hub import hf_hub_url
 
-        return self._wire.reply(hf_hub_url(self.repo, name, revision=self.commit), where, headers)
+        return self._session.reply(hf_hub_url(self.repo, name, revision=self.commit), where, headers)
 
 
 def _exactly(wanted: int, pieces: Iterable[bytes], where: str) -> bytes:

@@ -14,11 +14,11 @@ from functools import partial
 
 from atlas.checkpoint import contents
 from atlas.checkpoint.header import Examined, Fault, examine
-from atlas.checkpoint.listing import listing
+from atlas.checkpoint.http_session import HttpSession
+from atlas.checkpoint.hub_listing import fetch_listing
 from atlas.checkpoint.ranges import Reader
 from atlas.checkpoint.snapshot import CONFIGS, Snapshot, complete
 from atlas.checkpoint.store import MOST_TEXT_BYTES
-from atlas.checkpoint.wire import Wire
 from atlas.checkpoint.workers import submit
 from atlas.errors import CheckpointError, HubError
 
@@ -34,7 +34,7 @@ MOST_WEIGHT_FILES = 10_000
 _PUBLISHED = "the file is like that on the Hub, where its publisher has to mend it"
 
 
-def require_few(repo: str, files: Collection[str], how: str) -> None:
+def check_file_count(repo: str, files: Collection[str], how: str) -> None:
     """Before anything is asked for of each.
 
     Args:
@@ -60,7 +60,7 @@ def open_repository(repo: str, revision: str | None = None) -> Snapshot | Reposi
     if snapshot is not None:
         return snapshot
     repository = Repository(repo, revision)
-    repository.ask_ahead()
+    repository.prefetch()
     return repository
 
 
@@ -71,13 +71,13 @@ class Repository:
 
     def __init__(self, repo: str, revision: str | None = None) -> None:
         self.location = repo
-        self._wire = Wire()
-        found = listing(repo, revision, self._wire)
+        self._session = HttpSession()
+        found = fetch_listing(repo, revision, self._session)
         self.revision, self._everything, self._hashes = found.commit, found.sizes, found.hashes
         self._sizes = {name: size for name, size in found.sizes.items() if "/" not in name}
         weights = contents.weights(self._sizes)
-        require_few(repo, weights, "listed")
-        self._reader = Reader(repo, self.revision, self._wire)
+        check_file_count(repo, weights, "listed")
+        self._reader = Reader(repo, self.revision, self._session)
         self._model = contents.series(weights).files
         self._first_bytes = _first_bytes(self._sizes, self._model)
         self._texts: dict[str, Future[bytes]] = {}
@@ -86,12 +86,12 @@ class Repository:
     @property
     def requests(self) -> int:
         """Requests sent so far, those for the listing among them."""
-        return self._wire.requests
+        return self._session.requests
 
     @property
     def bytes_read(self) -> int:
         """Bytes of files read so far, the listing not among them."""
-        return self._wire.bytes_read
+        return self._session.bytes_read
 
     @property
     def reader(self) -> Reader:
@@ -108,13 +108,13 @@ class Repository:
         """File -> its SHA-256, of those that the Hub keeps in LFS."""
         return self._hashes
 
-    def ask_ahead(self) -> None:
+    def prefetch(self) -> None:
         """Ask for what a check will want: configuration, index, and the headers of what looks like the model."""
         for name in (*CONFIGS, contents.index_of(self._sizes)):
             if name in self._sizes:
                 self._texts[name] = submit(partial(self._text, name))
         for name in self._model:
-            self._headers[name] = self._asked(name)
+            self._headers[name] = self._submit_examine(name)
 
     def text(self, name: str) -> bytes:
         if name not in self._texts:
@@ -122,14 +122,15 @@ class Repository:
         try:
             return self._texts[name].result()
         except (HubError, KeyboardInterrupt):
-            self._abandon()
+            self._cancel_pending()
             raise
 
     def examine(self, names: Iterable[str]) -> Iterator[tuple[str, Examined]]:
         names = list(names)
-        require_few(self.location, names, "named by its index")
+        check_file_count(self.location, names, "named by its index")
         asked = {
-            self._headers.pop(name) if name in self._headers else self._asked(name): name for name in names
+            self._headers.pop(name) if name in self._headers else self._submit_examine(name): name
+            for name in names
         }
         try:
             for future in as_completed(asked):
@@ -137,9 +138,9 @@ class Repository:
         finally:
             for future in asked:
                 future.cancel()
-            self._abandon()
+            self._cancel_pending()
 
-    def _asked(self, name: str) -> Future[Examined]:
+    def _submit_examine(self, name: str) -> Future[Examined]:
         return submit(partial(self._examine, name))
 
     def _text(self, name: str) -> bytes:
@@ -162,7 +163,7 @@ class Repository:
         found = examine(prefix, file_bytes, where)
         return replace(found, faults=tuple(replace(fault, hint=_PUBLISHED) for fault in found.faults))
 
-    def _abandon(self) -> None:
+    def _cancel_pending(self) -> None:
         """Take back what was asked for ahead, as far as it has not been sent."""
         for futures in (self._texts, self._headers):
             for name in [name for name, future in futures.items() if future.cancel()]:
@@ -175,9 +176,9 @@ def _first_bytes(sizes: Mapping[str, int], model: Collection[str]) -> dict[str, 
     Its lines are two thirds as long as the entries of the headers, and a shard's share in them is about its share in the
     weights. Twice that share held every header of ten published checkpoints, so that none took a second request.
     """
-    listed = contents.index_of(sizes)
-    if listed is None:
+    index_name = contents.index_of(sizes)
+    if index_name is None:
         return {}
     total = sum(sizes[name] for name in model)
-    shares = {name: 2 * sizes[listed] * sizes[name] // max(total, 1) for name in model}
+    shares = {name: 2 * sizes[index_name] * sizes[name] // max(total, 1) for name in model}
     return {name: min(max(share, _LEAST_FIRST_BYTES), _MOST_FIRST_BYTES) for name, share in shares.items()}

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from atlas.checkpoint import adapter, cache, contents, index
-from atlas.checkpoint.client import offline, ready
+from atlas.checkpoint.hub_errors import HubErrors
 from atlas.checkpoint.paths import SHA256
-from atlas.checkpoint.refusals import Refusals
+from atlas.checkpoint.settings import offline, ready
 from atlas.checkpoint.store import Folder
 from atlas.errors import CheckpointError, HubError
 
@@ -34,10 +34,10 @@ class Snapshot(Folder):
         return (*lacking, *sorted(name for name in self._weights(there) if not _is_file(self.path / name)))
 
     def _weights(self, there: set[str]) -> tuple[str, ...]:
-        listed = contents.index_of(there)
-        if listed is not None:
+        index_name = contents.index_of(there)
+        if index_name is not None:
             try:
-                return index.parse(self.text(listed), listed, listed).files()
+                return index.parse(self.text(index_name), index_name, index_name).files()
             except CheckpointError:
                 return ()  # the index is there, and it is for the verifier to say what is wrong with it
         found = contents.series(contents.weights(there))
@@ -76,7 +76,7 @@ def cached(repo: str, revision: str | None = None) -> Snapshot | None:
     ready()
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-    with Refusals(repo):
+    with HubErrors(repo):
         validate_repo_id(repo)
         path = cache.snapshot(repo, revision)
         if path is not None and any(_is_file(path / name) for name in _MARKS):

@@ -150,7 +150,7 @@ def main(leave: Handler | None = None) -> NoReturn:
     if code == INTERRUPTED:
         # An interpreter that ends in order would wait for huggingface_hub's threads: a download's last byte.
         if downloads := sys.modules.get("atlas.checkpoint.download"):
-            downloads.sweep()
+            downloads.remove_partial_files()
         os._exit(code)
     gc.freeze()  # what is left need not be gone through once more on the way out
     sys.exit(code)

@@ -129,10 +129,12 @@ def _is_path(name: str, path: Path) -> bool:
 
 
 def _from_hub(name: str, library: Library) -> Model:
-    from atlas.checkpoint import hub  # the Hub client is imported only for a Hub id outside the catalogue
+    from atlas.checkpoint import (
+        hub_config,  # the Hub client is imported only for a Hub id outside the catalogue
+    )
 
     try:
-        path = hub.config_file(name)
+        path = hub_config.config_file(name)
     except HubError as error:
         near = nearest(name, library)
         hints = [error.hint, "if a path was meant: there is no such folder here"]

@@ -125,9 +125,9 @@ def case(description: Description, naming: Naming, inventory: Inventory) -> Case
             (made.buffers if _is_buffer(name, modules) else made.unexpected)[name] = tensor
     if inventory.unread and not inventory.places:
         made.missing.clear()
-    made.explained(map(made.ours, inventory.astray.nowhere))
+    made.explained(map(made.ours, inventory.misplaced.in_no_file))
     for file in inventory.unread:
-        made.explained(map(made.ours, inventory.astray.hanging.get(file, ())))
+        made.explained(map(made.ours, inventory.misplaced.in_absent_file.get(file, ())))
     return made
 
 

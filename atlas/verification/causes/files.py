@@ -21,7 +21,7 @@ def absent(case: Case) -> Iterator[Finding]:
     if inventory.shares or not inventory.absent:
         return
     hanging = {
-        file: list(map(case.ours, inventory.astray.hanging.get(file, ()))) for file in inventory.absent
+        file: list(map(case.ours, inventory.misplaced.in_absent_file.get(file, ()))) for file in inventory.absent
     }
     if (
         not inventory.places
@@ -58,7 +58,7 @@ def absent_anyway(inventory: Inventory) -> Iterator[Finding]:
     """Files that are not there, where no description tells what should be in them; in one."""
     files = list(inventory.absent)
     if files:
-        names = [name for file in files for name in inventory.astray.hanging.get(file, ())]
+        names = [name for file in files for name in inventory.misplaced.in_absent_file.get(file, ())]
         what = f"{files[0]} {inventory.absent[files[0]]}"
         if len(files) > 1:
             what = f"{len(files):,} files are not there ({listing(files)})"

@@ -35,7 +35,7 @@ _watching = False
 
 
 @contextmanager
-def answered_in_time() -> Iterator[Deadline]:
+def response_deadline() -> Iterator[Deadline]:
     """Within this block a request is sent and the head of its answer read.
 
     Raises:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from atlas.checkpoint.client import http, seconds_asked
+from atlas.checkpoint.settings import http, seconds_asked
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ LONGEST_WAIT = 30
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
 
 
-def patiently(ask: Callable[[], T]) -> T:
+def with_retries(ask: Callable[[], T]) -> T:
     """What `ask` returns, asked up to four times.
 
     Raises:

@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from atlas.checkpoint.bodies import COMPRESSED, body, decoded
-from atlas.checkpoint.client import endpoint
+from atlas.checkpoint.http_session import HttpSession
+from atlas.checkpoint.hub_errors import HubErrors
 from atlas.checkpoint.paths import COMMIT, SHA256, portable, possible
-from atlas.checkpoint.patience import patiently
-from atlas.checkpoint.refusals import Refusals
-from atlas.checkpoint.wire import Wire
+from atlas.checkpoint.response_body import COMPRESSED, body, decoded
+from atlas.checkpoint.retry import with_retries
+from atlas.checkpoint.settings import endpoint
 from atlas.errors import HubError
 
 MOST_BYTES = 16 * 2**20
@@ -43,7 +43,7 @@ class Listing:
     hashes: dict[str, str]
 
 
-def listing(repo: str, revision: str | None, wire: Wire) -> Listing:
+def fetch_listing(repo: str, revision: str | None, session: HttpSession) -> Listing:
     """The listing of a branch, a tag or a commit, in one request.
 
     Raises:
@@ -53,10 +53,12 @@ def listing(repo: str, revision: str | None, wire: Wire) -> Listing:
     from huggingface_hub import constants
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-    with Refusals(repo):
+    with HubErrors(repo):
         validate_repo_id(repo)
         at = f"/revision/{quote(revision, safe='')}" if revision is not None else ""
-        text = patiently(partial(_text, wire, f"{constants.ENDPOINT}/api/models/{repo}{at}?blobs=true", repo))
+        text = with_retries(
+            partial(_text, session, f"{constants.ENDPOINT}/api/models/{repo}{at}?blobs=true", repo)
+        )
     try:
         if len(text) > MOST_BYTES:
             raise _Unfit(f"it is longer than {MOST_BYTES:,} bytes")
@@ -72,8 +74,8 @@ def listing(repo: str, revision: str | None, wire: Wire) -> Listing:
     return found
 
 
-def _text(wire: Wire, url: str, repo: str) -> bytes:
-    with wire.reply(url, repo, COMPRESSED, counted=False) as reply:
+def _text(session: HttpSession, url: str, repo: str) -> bytes:
+    with session.reply(url, repo, COMPRESSED, counted=False) as reply:
         return body(decoded(reply.response, repo), MOST_BYTES, repo)
 
 

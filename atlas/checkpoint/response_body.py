@@ -27,14 +27,14 @@ def body(pieces: Iterable[bytes], most: int, where: str) -> bytes:
         HubError: they come so slowly that there is no waiting for the rest.
     """
     data = bytearray()
-    for piece in paced(pieces, where):
+    for piece in rate_limited(pieces, where):
         data += piece
         if len(data) > most:
             break
     return bytes(data)
 
 
-def paced(pieces: Iterable[bytes], where: str) -> Iterator[bytes]:
+def rate_limited(pieces: Iterable[bytes], where: str) -> Iterator[bytes]:
     """The same pieces, as long as they keep coming.
 
     Raises:

@@ -14,14 +14,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from atlas.checkpoint.client import authorization, http, ready, session
-from atlas.checkpoint.watch import answered_in_time
+from atlas.checkpoint.deadline import response_deadline
+from atlas.checkpoint.settings import authorization, http, ready, session
 from atlas.errors import HubError
 from atlas.version import __version__
 
 MOST_REDIRECTS = 10
-_TOLD = ("x-error-code", "x-error-message", "retry-after", "ratelimit")
-_LONGEST_TOLD = 200
+_ERROR_HEADERS = ("x-error-code", "x-error-message", "retry-after", "ratelimit")
+_LONGEST_ERROR_HEADER = 200
 _MOST_DRAINED_BYTES = 8_192
 _MOST_DRAINING_SECONDS = 2.0
 _ELSEWHERE = "a proxy or a mirror in between may be at fault: check HF_ENDPOINT"
@@ -44,12 +44,12 @@ class Reply:
         return next((head[name] for head in self.heads if name in head), None)
 
 
-class Wire:
+class HttpSession:
     """Sends requests, and counts them; several threads may use it.
 
     Attributes:
         requests: sent, redirects and repeated ones included.
-        bytes_read: of bodies, as they came over the wire.
+        bytes_read: of bodies, as they came over the network.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Wire:
 
         Args:
             what: the file or the repository that is asked for, for messages.
-            headers: `bodies.COMPRESSED` or `bodies.PLAIN` among them.
+            headers: `response_body.COMPRESSED` or `response_body.PLAIN` among them.
             counted: whether `bytes_read` is to include the body.
 
         Raises:
@@ -95,7 +95,7 @@ class Wire:
         client = session()
         request = client.build_request("GET", url, headers=headers, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT)
         heads: list[Mapping[str, str]] = []
-        with answered_in_time() as deadline:
+        with response_deadline() as deadline:
             while len(heads) <= MOST_REDIRECTS:
                 self._count(requests=1)
                 try:
@@ -112,7 +112,7 @@ class Wire:
                     raise _late(what)
                 request = response.next_request
                 if request.url.scheme not in ("http", "https") or (request.url.port or 0) > 65535:
-                    raise _nowhere(what)
+                    raise _bad_redirect(what)
         raise http().TooManyRedirects("too many redirects", request=request)
 
 
@@ -124,7 +124,7 @@ def _late(what: str) -> HubError:
     )
 
 
-def _nowhere(what: str) -> HubError:
+def _bad_redirect(what: str) -> HubError:
     return HubError(
         f"{what}: the server redirects to an address that cannot be used", hint=_ELSEWHERE, code="transfer"
     )
@@ -133,10 +133,10 @@ def _nowhere(what: str) -> HubError:
 def _sendable(error: Exception, what: str) -> Exception:
     """The failure itself where it is one of the network; what an address or a header makes the HTTP library raise is our error."""
     if isinstance(error, http().RemoteProtocolError) and "location header" in str(error):
-        return _nowhere(what)
+        return _bad_redirect(what)
     if isinstance(error, (http().HTTPError, OSError, RuntimeError)):
         return error
-    return _nowhere(what)  # a host that is no name, a port that is none, an address that is too long
+    return _bad_redirect(what)  # a host that is no name, a port that is none, an address that is too long
 
 
 def _drain(response: Any) -> None:
@@ -163,15 +163,15 @@ def _raise_for_status(response: Any, what: str) -> None:
     if response.status_code >= 400:
         from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
 
-        head = {name: response.headers[name] for name in _TOLD if name in response.headers}
-        told = {
+        head = {name: response.headers[name] for name in _ERROR_HEADERS if name in response.headers}
+        repeated = {
             name: value
             for name, value in head.items()
-            if value.isascii() and value.isprintable() and len(value) <= _LONGEST_TOLD
+            if value.isascii() and value.isprintable() and len(value) <= _LONGEST_ERROR_HEADER
         }
-        hf_raise_for_status(http().Response(response.status_code, headers=told, request=response.request))
+        hf_raise_for_status(http().Response(response.status_code, headers=repeated, request=response.request))
     if response.has_redirect_location:
-        raise _nowhere(what)
+        raise _bad_redirect(what)
     if response.status_code not in (200, 206):
         raise HubError(
             f"{what}: expected status 200 or 206, the server answered {response.status_code}",

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from atlas.checkpoint.client import endpoint, http, offline, seconds_asked
+from atlas.checkpoint.settings import endpoint, http, offline, seconds_asked
 from atlas.errors import HubError
 from atlas.text import public_url
 
 
-class Refusals:
-    """Turns what huggingface_hub raises inside into a HubError: `with Refusals(repo): …`."""
+class HubErrors:
+    """Turns what huggingface_hub raises inside into a HubError: `with HubErrors(repo): …`."""
 
     def __init__(self, repo: str, path: str = "") -> None:
         self.repo = repo

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from atlas.checkpoint import cache
-from atlas.checkpoint.bodies import COMPRESSED, body, decoded
-from atlas.checkpoint.client import ready
+from atlas.checkpoint.http_session import HttpSession
+from atlas.checkpoint.hub_errors import HubErrors
 from atlas.checkpoint.paths import COMMIT
-from atlas.checkpoint.patience import patiently
-from atlas.checkpoint.refusals import Refusals
-from atlas.checkpoint.wire import Wire
+from atlas.checkpoint.response_body import COMPRESSED, body, decoded
+from atlas.checkpoint.retry import with_retries
+from atlas.checkpoint.settings import ready
 from atlas.errors import HubError
 
 MOST_CONFIG_BYTES = 16 * 2**20
@@ -30,12 +30,12 @@ def config_file(repo: str) -> Path:
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
     where = f"{repo}/{_NAME}"
-    with Refusals(repo, _NAME):
+    with HubErrors(repo, _NAME):
         validate_repo_id(repo)
         folder = cache.snapshot(repo, None)
         if folder is not None and os.path.isfile(folder / _NAME):
             return folder / _NAME
-        data, commit = patiently(partial(_fetched, repo, where))
+        data, commit = with_retries(partial(_fetched, repo, where))
         if len(data) > MOST_CONFIG_BYTES:
             raise HubError(
                 f"{where}: larger than {MOST_CONFIG_BYTES:,} bytes, the most that is read of such a file",
@@ -56,7 +56,7 @@ def _fetched(repo: str, where: str) -> tuple[bytes, str | None]:
     """The file, or what shows it to be too long, and the commit that the server states."""
     from huggingface_hub import hf_hub_url
 
-    with Wire().reply(hf_hub_url(repo, _NAME), where, COMPRESSED) as reply:
+    with HttpSession().reply(hf_hub_url(repo, _NAME), where, COMPRESSED) as reply:
         return body(decoded(reply.response, where), MOST_CONFIG_BYTES, where), reply.first("x-repo-commit")
 
 
