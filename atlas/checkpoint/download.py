@@ -1,11 +1,11 @@
-"""Fetching a checkpoint into the local Hub cache: the files of one commit, eight at a time.
+"""Downloads a checkpoint into the local Hub cache: the files of one commit, eight at a time.
 
 The files are fetched over plain HTTP by the reader that also fetches headers, within its bounds, and compared with the
-hashes that the listing states. huggingface_hub's own download would build paths from headers of the server, and its Xet
-client takes addresses from them and cannot be given a deadline.
+hashes that the listing states. huggingface_hub's own download builds paths from server headers, and its Xet client takes URLs
+from them and has no deadline.
 
-Ctrl-C reaches who waits for the threads here, and `atlas.cli` then sweeps up and ends the process without waiting. Whole
-files stay in the cache, and another download goes on from there.
+On Ctrl-C, `atlas.cli` removes partial files and ends the process without waiting for the threads. Complete files stay in
+the cache, and the next download continues from there.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from atlas.checkpoint.workers import submit
 from atlas.errors import CheckpointError, HubError
 
 AT_ONCE = 8
-"""Files that are fetched at the same time."""
+"""Files fetched in parallel."""
 _LEAST_PROGRESS_BYTES = 2**20
-"""Bytes that must have come since a connection failed, for another to be tried beyond the retry policy."""
+"""Bytes that a connection must have delivered for another one to be tried beyond the retry policy."""
 _STOPPING_SECONDS = 2.0
-"""How long a failed download waits for its other files to be let go."""
+"""How long a failed download waits for its other threads."""
 _PARTIAL = re.compile(r".*\.[0-9a-f]{8}\.incomplete")
 
 
 def download(repo: str, revision: str | None = None, *, progress: bool = True) -> Path:
-    """The folder of the snapshot, of which the files are fetched that are not there yet.
+    """Fetch the missing files of a snapshot and return its folder.
 
     Of the weights only those that are the model, not a second copy of them beside it; of the rest the JSON files.
 
@@ -49,7 +49,7 @@ def download(repo: str, revision: str | None = None, *, progress: bool = True) -
         progress: draw a bar on stderr, whether or not that is a terminal.
 
     Raises:
-        HubError: access is refused, the Hub cannot be reached, or the download broke off.
+        HubError: access is refused, the Hub cannot be reached, or the download failed.
     """
     ready()
     snapshot = complete(repo, revision)
@@ -69,7 +69,7 @@ def download(repo: str, revision: str | None = None, *, progress: bool = True) -
 
 
 class _Download:
-    """Files of one repository that several threads fetch."""
+    """Fetches files of one repository with several threads."""
 
     def __init__(self, repository: Repository, missing: dict[str, int]) -> None:
         self._repository = repository
@@ -147,7 +147,7 @@ class _Download:
 
 
 def remove_partial_files(below: Path | None = None) -> None:
-    """Remove the partial files that this process is writing and nobody can use, where the system tells which (Linux).
+    """Remove the partial files that this process is writing, where the system lists them (Linux).
 
     Args:
         below: only those in this folder.
@@ -169,7 +169,7 @@ def _check_space(folder: Path, needed: int, repo: str) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise HubError(
-            f"{repo}: {needed:,} bytes are to be fetched, and the disk of {folder} has {free:,} free",
+            f"{repo}: the download needs {needed:,} bytes, the disk of {folder} has {free:,} free",
             hint="free some space, or set HF_HOME to a folder on another disk",
             code="cache",
         )
@@ -188,5 +188,5 @@ def _weights(repository: Repository) -> list[str]:
             check_file_count(repository.location, files, "named by its index")
             return list(files)
         except CheckpointError:
-            pass  # it is fetched, and it is for the verifier to say what is wrong with it
+            pass  # the index is fetched, and the verifier reports its fault
     return list(contents.series(contents.weights(names)).files)

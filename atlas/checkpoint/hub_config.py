@@ -1,4 +1,4 @@
-"""The configuration of a repository on the Hub: from the local cache, else fetched into it, that one file alone."""
+"""Fetches the config.json of a repository on the Hub, or takes it from the local cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = "config.json"
 
 
 def config_file(repo: str) -> Path:
-    """A repository's config.json: from the local cache if it is there, else fetched, that one file alone.
+    """The path of a repository's config.json in the local cache; fetched first if absent, no other file is.
 
     Raises:
         HubError: there is no such repository or file, access is refused, or the Hub cannot be reached.
@@ -38,12 +38,12 @@ def config_file(repo: str) -> Path:
         data, commit = with_retries(partial(_fetched, repo, where))
         if len(data) > MOST_CONFIG_BYTES:
             raise HubError(
-                f"{where}: larger than {MOST_CONFIG_BYTES:,} bytes, the most that is read of such a file",
+                f"{where}: larger than the limit of {MOST_CONFIG_BYTES:,} bytes",
                 code="transfer",
             )
         if commit is None or not COMMIT.fullmatch(commit):
             raise HubError(
-                f"{where}: the server's answer lacks what a Hub states of a file: its commit, 40 hexadecimal digits",
+                f"{where}: the response has no commit header (X-Repo-Commit) of 40 hexadecimal digits, which a Hub sends",
                 hint="a proxy or a mirror in between may be at fault: check HF_ENDPOINT",
                 code="transfer",
             )

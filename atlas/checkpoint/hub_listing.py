@@ -1,7 +1,7 @@
-"""What the Hub says of one revision of a repository: its commit, its files with their sizes, the hashes of those in LFS.
+"""The Hub's listing of one revision: the commit, the files with their sizes, and the hashes of files in LFS.
 
-The answer is a stranger's: a mirror, a proxy, a page to sign in. So every value in it is looked at before it is used, and
-none is repeated in a message, because a careless server may repeat the token that it was sent.
+The response is untrusted: it may come from a mirror, a proxy or a login page. Every value is checked before it is used, and
+none is repeated in a message, because a careless server may echo the token.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def fetch_listing(repo: str, revision: str | None, session: HttpSession) -> List
     """The listing of a branch, a tag or a commit, in one request.
 
     Raises:
-        HubError: there is no such repository or revision, access is refused, the Hub cannot be reached, or what answers
-            is no Hub.
+        HubError: there is no such repository or revision, access is refused, the Hub cannot be reached, or the server
+            is not a Hub.
     """
     from huggingface_hub import constants
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ def fetch_listing(repo: str, revision: str | None, session: HttpSession) -> List
     except ValueError:
         raise _no_listing(repo, "it is not JSON") from None
     if revision is not None and COMMIT.fullmatch(revision) and found.commit != revision:
-        raise _no_listing(repo, "it is of another commit than was asked for")
+        raise _no_listing(repo, "it is of another commit than was requested")
     return found
 
 
@@ -86,10 +86,10 @@ class _Unfit(ValueError):
 
 
 def parse(answer: Any) -> Listing:
-    """What the parsed JSON says.
+    """The listing in the parsed JSON.
 
     Raises:
-        ValueError: it is no listing of a model.
+        ValueError: it is not the listing of a model.
     """
     if not isinstance(answer, dict):
         raise _Unfit("it is not of a model")
@@ -110,7 +110,7 @@ def parse(answer: Any) -> Listing:
         if type(size) is not int or not 0 <= size <= _MOST_FILE_BYTES:
             raise _Unfit("a file in it has no size that is a whole number of bytes")
         if name in seen:
-            raise _Unfit("a file stands twice in it")
+            raise _Unfit("a file is listed twice")
         seen.add(name)
         lfs = file.get("lfs")
         digest = _sha256(lfs) if lfs else None
@@ -132,7 +132,7 @@ def _sha256(lfs: object) -> str:
 
 def _no_listing(repo: str, why: str) -> HubError:
     return HubError(
-        f"{repo}: what {endpoint()} answered is no listing with a commit and the files' sizes: {why}",
-        hint="check HF_ENDPOINT: it must lead to a Hub, or to a mirror that lists files as the Hub does",
+        f"{repo}: the response of {endpoint()} is not a listing with a commit and the files' sizes: {why}",
+        hint="check HF_ENDPOINT: it must be the URL of a Hub, or of a mirror that lists files as the Hub does",
         code="listing",
     )

@@ -1,4 +1,4 @@
-"""What an index says against what the headers say: tensors in another file than it says, in none, and their bytes."""
+"""Compares an index with the headers: tensors in another file than it names, tensors in no file, and the total size."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from atlas.checkpoint.findings import Finding, warning
 from atlas.checkpoint.header import Header, Tensor
 from atlas.checkpoint.index import Index
 
-_STALE = "the index belongs to another state of the checkpoint; download it again, or save the model anew"
+_STALE = "the index belongs to another version of the checkpoint; download it again, or save the model anew"
 
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """The tensors that are not where an index says.
+    """Tensors that are not in the file that the index names.
 
     Attributes:
-        in_another_file: in another file.
-        in_no_file: in none, although the file it names can be read.
-        in_absent_file: file that cannot be read or is not there -> those that no other file holds.
+        in_another_file: tensors in another file.
+        in_no_file: tensors in no file, although the named file can be read.
+        in_absent_file: missing or unreadable file -> the tensors that no other file has.
     """
 
     in_another_file: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ def misplaced(
     tensors: Mapping[str, Tensor],
     outside: frozenset[str],
 ) -> Misplaced:
-    """Sort an index's tensors by where they are."""
+    """Sort the tensors of an index by where they are."""
     in_another_file, in_no_file = [], []
     in_absent_file: dict[str, list[str]] = {}
     for name, file in places.items():
@@ -53,10 +53,10 @@ def misplaced(
 def findings(
     index: Index, found: Misplaced, headers: Mapping[str, Header], absent: Mapping[str, str], where: str
 ) -> Iterator[Finding]:
-    """What to say of them.
+    """The findings for them.
 
     Args:
-        absent: the files it names that are not there.
+        absent: the named files that do not exist.
         where: the index's path or address.
     """
     if found.in_another_file:
@@ -70,10 +70,10 @@ def findings(
             expected=index.places[name],
             found=actual,
             count=len(found.in_another_file),
-            message=f"{where}: says that {show(name)} lies in {index.places[name]}, but it lies in {actual}"
+            message=f"{where}: places {show(name)} in {index.places[name]}, but it is in {actual}"
             + _and_more(found.in_another_file)
             + (
-                f"; of the files it names {unneeded:,} are not there, and no tensor is missing for that"
+                f"; {unneeded:,} of the files it names do not exist, but no tensor is missing because of that"
                 if unneeded
                 else ""
             )
@@ -87,13 +87,13 @@ def findings(
             file=index.name,
             expected=index.places[name],
             count=len(found.in_no_file),
-            message=f"{where}: says that {show(name)} lies in {index.places[name]}, but no file holds it"
+            message=f"{where}: places {show(name)} in {index.places[name]}, but no file has it"
             f"{_and_more(found.in_no_file)}; {_STALE}",
         )
 
 
 def total_size(index: Index, headers: Mapping[str, Header], where: str) -> Iterator[Finding]:
-    """Whether the bytes it states are those of all tensors together."""
+    """Compare the stated total_size with the bytes of all tensors."""
     stored = sum(header.data_bytes for header in headers.values())
     if index.total_size is not None and index.total_size != stored:
         stated = index.total_size
@@ -109,4 +109,4 @@ def total_size(index: Index, headers: Mapping[str, Header], where: str) -> Itera
 
 
 def _and_more(names: tuple[str, ...]) -> str:
-    return f", and so with {len(names) - 1:,} more" if len(names) > 1 else ""
+    return f", and the same for {len(names) - 1:,} more" if len(names) > 1 else ""

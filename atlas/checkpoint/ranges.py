@@ -1,7 +1,7 @@
-"""Files of one repository at one commit, read over HTTP: small ones whole, of weights the first bytes.
+"""Reads files of one repository at one commit over HTTP: small files whole, of weights the first bytes.
 
-What a range reply promises is checked here, because a
-server that is wrong about it would have us download the weights, or judge the bytes of another place.
+The headers of a range reply are checked here: a server that gets them wrong would make us download the weights, or read
+other bytes than those requested.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Reader:
         """A file from its byte `begin` on, handed over piece by piece; at most 32 GiB in one call.
 
         Raises:
-            HubError: it is not as long as it should be, or comes too slowly.
-            Exception: the HTTP library's, where the connection failed; what was handed over until then is good.
+            HubError: it is not as long as it should be, or arrives too slowly.
+            Exception: the HTTP library's, where the connection failed; the bytes written until then are valid.
         """
         where, end = f"{self.repo}/{name}", min(begin + _PART_BYTES, file_bytes)
         part = {} if (begin, end) == (0, file_bytes) else {"range": f"bytes={begin}-{end - 1}"}
@@ -96,7 +96,7 @@ class Reader:
             self._header_bytes_left -= header_bytes
             if self._header_bytes_left < 0:
                 raise HubError(
-                    f"{self.repo}: the headers of its weight files come to more than {MOST_HEADER_BYTES:,} bytes,"
+                    f"{self.repo}: the headers of its weight files take more than {MOST_HEADER_BYTES:,} bytes,"
                     " the most that is read over the network",
                     code="transfer",
                 )
@@ -116,7 +116,7 @@ class Reader:
     def _check_size(size: int, file_bytes: int, where: str) -> None:
         if size != file_bytes:
             raise HubError(
-                f"{where}: the listing says {file_bytes:,} bytes, but the server that has the file {size:,}",
+                f"{where}: the listing states {file_bytes:,} bytes, the file server {size:,}",
                 hint="try again later: the two may have been asked at different times",
                 code="transfer",
             )
@@ -128,10 +128,10 @@ class Reader:
 
 
 def _exactly(wanted: int, pieces: Iterable[bytes], where: str) -> bytes:
-    """The pieces together, which must come to so many bytes; of more, no more is read than shows it.
+    """The joined pieces, which must have exactly this length; reading stops once there are more.
 
     Raises:
-        HubError: they do not, or not in a reasonable time.
+        HubError: the length differs, or the server is too slow.
     """
     data = body(pieces, wanted, where)
     if len(data) != wanted:
@@ -140,12 +140,12 @@ def _exactly(wanted: int, pieces: Iterable[bytes], where: str) -> bytes:
 
 
 def _other_length(wanted: int, came: str, where: str) -> HubError:
-    return HubError(f"{where}: {wanted:,} bytes were expected, {came} came", code="transfer")
+    return HubError(f"{where}: expected {wanted:,} bytes, received {came}", code="transfer")
 
 
 def _compressed(where: str) -> HubError:
     return HubError(
-        f"{where}: the server compresses ranges, which makes them ranges of something else", code="transfer"
+        f"{where}: the server compresses range replies, so they are not the requested bytes", code="transfer"
     )
 
 
@@ -164,7 +164,7 @@ def _size_stated(response: Any, begin: int, end: int, where: str) -> int:
             # Other text of a header is not repeated: a careless server may repeat the token that it was sent.
             found = repr(stated) if span else "no range that can be read" if stated else "no stated range"
             raise HubError(
-                f"{where}: bytes {begin}-{end - 1} were asked for, the reply is of {found}",
+                f"{where}: bytes {begin}-{end - 1} were requested, the reply has {found}",
                 hint="a proxy or a mirror in between may be at fault: check HF_ENDPOINT",
                 code="transfer",
             )

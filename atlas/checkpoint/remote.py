@@ -1,8 +1,7 @@
-"""A repository on the Hub, read where it is: the listing, small files, and of each weight file the header.
+"""A repository on the Hub, read remotely: the listing, small files, and the header of each weight file.
 
-The listing gives the commit, to which every later request is pinned, and every file's size. With it two round trips do:
-the small files and the headers that a check will want are asked for together, before the index has been read that says
-which they are.
+The listing gives the commit, to which every later request is pinned, and the size of every file. Two round trips are
+enough: the small files and the likely headers are requested together, before the index has been read.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _MOST_FIRST_BYTES = 2**20
 MOST_WEIGHT_FILES = 10_000
 """Each takes a request; the most of a published model are a few hundred."""
 
-_PUBLISHED = "the file is like that on the Hub, where its publisher has to mend it"
+_PUBLISHED = "the file on the Hub has this fault; its publisher must replace it"
 
 
 def check_file_count(repo: str, files: Collection[str], how: str) -> None:
-    """Before anything is asked for of each.
+    """Refuse too many weight files before any is requested.
 
     Args:
-        how: the repository comes to have these weight files: `listed`, or `named by its index`.
+        how: where the names come from: `listed`, or `named by its index`.
 
     Raises:
         HubError: they are too many.
@@ -51,7 +50,7 @@ def check_file_count(repo: str, files: Collection[str], how: str) -> None:
 
 
 def open_repository(repo: str, revision: str | None = None) -> Snapshot | Repository:
-    """A repository's snapshot in the local Hub cache if it is complete, else the repository on the Hub.
+    """The complete snapshot in the local Hub cache, else the repository on the Hub.
 
     Raises:
         HubError: there is no such repository or revision, access is refused, the Hub cannot be reached, or must not be.
@@ -65,7 +64,7 @@ def open_repository(repo: str, revision: str | None = None) -> Snapshot | Reposi
 
 
 class Repository:
-    """A repository on the Hub at one commit, its own files only: no folder in it is entered, but for files an index names."""
+    """A repository on the Hub at one commit; files in its folders are read only where an index names them."""
 
     kind = "hub"
 
@@ -109,7 +108,7 @@ class Repository:
         return self._hashes
 
     def prefetch(self) -> None:
-        """Ask for what a check will want: configuration, index, and the headers of what looks like the model."""
+        """Request what a check will need: configuration, index, and the headers of the likely model files."""
         for name in (*CONFIGS, contents.index_of(self._sizes)):
             if name in self._sizes:
                 self._texts[name] = submit(partial(self._text, name))
@@ -148,7 +147,7 @@ class Repository:
         if file_bytes is None:
             problem = "cannot be read: it is not in the repository"
         elif file_bytes > MOST_TEXT_BYTES:
-            problem = f"it is {file_bytes:,} bytes long, which no such file is"
+            problem = f"it is {file_bytes:,} bytes long; the limit for such a file is {MOST_TEXT_BYTES:,}"
         else:
             return self._reader.whole(name, file_bytes)
         raise CheckpointError(f"{self.location}/{name}: {problem}", code="config")
@@ -164,14 +163,14 @@ class Repository:
         return replace(found, faults=tuple(replace(fault, hint=_PUBLISHED) for fault in found.faults))
 
     def _cancel_pending(self) -> None:
-        """Take back what was asked for ahead, as far as it has not been sent."""
+        """Cancel prefetched requests that have not been sent."""
         for futures in (self._texts, self._headers):
             for name in [name for name, future in futures.items() if future.cancel()]:
                 del futures[name]
 
 
 def _first_bytes(sizes: Mapping[str, int], model: Collection[str]) -> dict[str, int]:
-    """How many bytes of each weight file to ask for first, where an index lists what is in them.
+    """How many bytes of each weight file to request first, where there is an index.
 
     Its lines are two thirds as long as the entries of the headers, and a shard's share in them is about its share in the
     weights. Twice that share held every header of ten published checkpoints, so that none took a second request.

@@ -1,4 +1,4 @@
-"""Bodies of answers, read within a bound: of bytes, of seconds, and of what a compressed one unpacks to."""
+"""Reads response bodies within limits: of size, of time, and of the size after decompression."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 from atlas.errors import HubError
 
 GRACE = 60.0
-"""Seconds that a body may take however little of it comes."""
+"""Seconds before the minimum rate applies."""
 LEAST_RATE = 10_000
-"""Bytes a second that must come after them: a header of 40 kB over a bad line, not a server that drips."""
+"""Bytes per second required after that: enough for a header of 40 kB over a slow connection, too much for a server that drips."""
 COMPRESSED = {"accept-encoding": "gzip"}
-"""Of a request for a text. Other methods are not asked for, because only zlib's output can be read piece by piece here."""
+"""For requests of text files. Other compressions are not requested, because only zlib's output can be read piece by piece here."""
 PLAIN = {"accept-encoding": "identity"}
-"""Of a request for weights: a range of a compressed file would be another range."""
+"""For requests of weights: a range of a compressed file would be other bytes."""
 _MOST_AT_ONCE = 2**20
 
 
 def body(pieces: Iterable[bytes], most: int, where: str) -> bytes:
-    """The pieces together; where they come to more than `most` bytes, no more is read than shows it.
+    """The joined pieces; reading stops once there are more than `most` bytes.
 
     Raises:
-        HubError: they come so slowly that there is no waiting for the rest.
+        HubError: the server sends too slowly, or not within the deadline.
     """
     data = bytearray()
     for piece in rate_limited(pieces, where):
@@ -35,10 +35,10 @@ def body(pieces: Iterable[bytes], most: int, where: str) -> bytes:
 
 
 def rate_limited(pieces: Iterable[bytes], where: str) -> Iterator[bytes]:
-    """The same pieces, as long as they keep coming.
+    """The same pieces, with a minimum transfer rate.
 
     Raises:
-        HubError: in a period of GRACE seconds fewer bytes came than LEAST_RATE asks for.
+        HubError: fewer bytes than LEAST_RATE requires arrived in a period of GRACE seconds.
     """
     begin, came = time.monotonic(), 0
     for piece in pieces:
@@ -48,7 +48,7 @@ def rate_limited(pieces: Iterable[bytes], where: str) -> Iterator[bytes]:
         if seconds > GRACE:
             if came < GRACE * LEAST_RATE:
                 raise HubError(
-                    f"{where}: the server sends too slowly: {came:,} bytes came in {seconds:,.0f} s",
+                    f"{where}: the server sends too slowly: {came:,} bytes in {seconds:,.0f} s",
                     hint="check the network, or try again later",
                     code="network",
                 )
@@ -56,10 +56,10 @@ def rate_limited(pieces: Iterable[bytes], where: str) -> Iterator[bytes]:
 
 
 def decoded(response: Any, where: str) -> Iterator[bytes]:
-    """The body of an answer to a request that allowed gzip, unpacked piece by piece.
+    """The body of a response to a request that allowed gzip, decompressed piece by piece.
 
     Raises:
-        HubError: it is compressed in another way, or is not what it says.
+        HubError: it uses another compression, or is not valid gzip.
     """
     match response.headers.get("content-encoding", "identity").strip().lower():
         case "identity" | "":
@@ -67,7 +67,7 @@ def decoded(response: Any, where: str) -> Iterator[bytes]:
         case "gzip" | "x-gzip":
             return _unpacked(response.iter_raw(), where)
     raise HubError(
-        f"{where}: the answer is compressed by a method that was not asked for; expected gzip or none",
+        f"{where}: the response uses a compression that was not requested; expected gzip or none",
         hint="a proxy or a mirror in between may be at fault: check HF_ENDPOINT",
         code="transfer",
     )
@@ -85,4 +85,6 @@ def _unpacked(pieces: Iterable[bytes], where: str) -> Iterator[bytes]:
             if unpacker.eof:
                 return
     except zlib.error:
-        raise HubError(f"{where}: the answer says that it is gzip, but it is not", code="transfer") from None
+        raise HubError(
+            f"{where}: the response is marked as gzip, but is not valid gzip", code="transfer"
+        ) from None

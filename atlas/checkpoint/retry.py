@@ -1,8 +1,7 @@
-"""Asking the Hub again: which failures pass by themselves, how long to wait, and when to give up.
+"""The retry policy for requests to the Hub: which failures are transient, how long to wait, when to give up.
 
-huggingface_hub has such a loop too, for downloads: it prints a line for each failure, waits as long as a server asks it
-to, five minutes if need be, and closes the session that other threads are using. For a check of a few seconds it must be
-quiet and short.
+huggingface_hub's own retry loop prints a line for each failure, waits up to five minutes if the server asks for it, and
+closes the session that other threads use. A check of a few seconds needs a quiet and short one.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from atlas.checkpoint.settings import http, seconds_asked
 T = TypeVar("T")
 
 WAITS = (0.5, 1.0, 2.0)
-"""Seconds between the attempts, where the server asks for none; half of each is chance, so that not all return at once."""
+"""Seconds between attempts where the server states none; up to half of each is random jitter."""
 LONGEST_WAIT = 30
-"""Seconds that a server may ask for; more, and the user is told instead."""
-_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+"""The longest Retry-After that is obeyed, in seconds; a longer one is reported to the user."""
+_TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 
 
 def with_retries(ask: Callable[[], T]) -> T:
-    """What `ask` returns, asked up to four times.
+    """Call `ask` up to four times and return its result.
 
     Raises:
-        Exception: the last failure, with a note of how often it was met.
+        Exception: the last failure, with a note of the number of attempts.
     """
     for wait in WAITS:
         try:
@@ -40,15 +39,15 @@ def with_retries(ask: Callable[[], T]) -> T:
     try:
         return ask()
     except http().HTTPError as error:
-        error.add_note(f"asked {len(WAITS) + 1} times")
+        error.add_note(f"after {len(WAITS) + 1} attempts")
         raise
 
 
 def _pause(error: Exception, wait: float) -> float | None:
-    """Seconds to wait before another attempt; None where there is no point in one."""
+    """Seconds to wait before the next attempt; None where a retry cannot help."""
     response = getattr(error, "response", None)
     if response is not None:
-        if response.status_code not in _PASSING:
+        if response.status_code not in _TRANSIENT:
             return None
         asked = seconds_asked(response.headers)
         if asked is not None:

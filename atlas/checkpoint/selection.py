@@ -1,4 +1,4 @@
-"""Which files of a store are the model: the one that was asked for, those of the index, or what their names say."""
+"""Which files of a store are the model: the requested file, those that the index names, or by their names."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Chosen:
     """The files that are the model.
 
     Attributes:
-        index: what listed them, where an index did.
-        outside: the tensors that it places in files which were not asked for.
-        findings: an index that cannot be read, shards without one, and weights that are not the model's.
+        index: the index that lists them, where there is one.
+        outside: tensors in files that the index names and that were not requested.
+        findings: an unreadable or stale index, shards without an index, and weights that are not the model's.
         bytes_read: those of the index.
     """
 
@@ -37,8 +37,8 @@ def choose(store: Store, sizes: Mapping[str, int | None], only: str | None) -> C
     """Which files are the model; None where there is only an adapter.
 
     Args:
-        sizes: every file and its size, as the store tells it.
-        only: the one weight file, or the index, that was asked for.
+        sizes: every file of the store and its size.
+        only: the one weight file, or the index, that was requested.
 
     Raises:
         CheckpointError: there are no safetensors weights.
@@ -77,7 +77,7 @@ def choose(store: Store, sizes: Mapping[str, int | None], only: str | None) -> C
 
 
 def _alone(store: Store, file: str, known: Index | None, bytes_read: int) -> Chosen | None:
-    """One file that was asked for: a model by itself, or one of an index's, of which the others do not matter."""
+    """One requested file: a model by itself, or one shard of an index, whose other shards are not checked."""
     if adapter.is_adapter(file):
         return None
     if contents.other_weights([file]):
@@ -87,8 +87,8 @@ def _alone(store: Store, file: str, known: Index | None, bytes_read: int) -> Cho
         numbered = re.fullmatch(r".*-of-0*(\d{1,6})\.safetensors", file)
         if numbered is None or int(numbered[1]) < 2:
             return Chosen(series)
-        message = f"{file} alone was asked for, one of {int(numbered[1]):,} by its name, and no index tells what is in the "
-        message += "others: only what it holds was looked at"
+        message = f"{file} alone was checked, one of {int(numbered[1]):,} by its name, and no index lists what is in the "
+        message += "others: only its own tensors were checked"
         return Chosen(series, one_of_many=True, findings=(note(code="index", file=file, message=message),))
     outside = frozenset(name for name, place in known.places.items() if place != file)
     others = len(set(known.files())) - 1
@@ -99,14 +99,14 @@ def _alone(store: Store, file: str, known: Index | None, bytes_read: int) -> Cho
             expected=others + 1,
             found=1,
             count=others,
-            message=f"{file} alone was asked for: {known.name} names {others:,} more, which were not looked at",
+            message=f"{file} alone was checked: {known.name} names {others:,} more, which were not read",
         )
     ]
     return Chosen(series, known, outside, tuple(findings if others else ()), bytes_read)
 
 
 def _index(store: Store, name: str | None) -> tuple[Index | None, CheckpointError | None, int]:
-    """The index, or why it cannot be read, and how long it is."""
+    """The index or the reason why it cannot be read, and its length in bytes."""
     if name is None:
         return None, None, 0
     try:
@@ -123,5 +123,5 @@ def _stray(files: Sequence[str], sizes: Mapping[str, int | None]) -> Finding:
         code="stray",
         file=files[0],
         count=len(files),
-        message=f"{listing(files)} {what} beside the model's, {size:,} bytes, not counted",
+        message=f"{listing(files)} {what} next to the model's, {size:,} bytes, not counted",
     )

@@ -1,4 +1,4 @@
-"""A repository as the local Hub cache holds it: often not all of it, because people fetch single files too."""
+"""A repository in the local Hub cache; often incomplete, because single files are fetched too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Snapshot(Folder):
         return {name: blob for name, blob in blobs.items() if SHA256.fullmatch(blob)}
 
     def lacking(self) -> tuple[str, ...]:
-        """Files without which this is not a whole checkpoint: of its configuration and its weights."""
+        """The configuration and weight files that are missing from a complete checkpoint."""
         there = {name for name, size in self.files().items() if size is not None}
         lacking = () if there.intersection(CONFIGS) else CONFIGS[:1]
         return (*lacking, *sorted(name for name in self._weights(there) if not _is_file(self.path / name)))
@@ -39,16 +39,16 @@ class Snapshot(Folder):
             try:
                 return index.parse(self.text(index_name), index_name, index_name).files()
             except CheckpointError:
-                return ()  # the index is there, and it is for the verifier to say what is wrong with it
+                return ()  # the index is there, and the verifier reports its fault
         found = contents.series(contents.weights(there))
         return (*found.files, *found.absent) or ("model" + contents.SUFFIX,)
 
 
 def complete(repo: str, revision: str | None = None) -> Snapshot | None:
-    """The snapshot of a repository, if nothing is lacking.
+    """The snapshot of a repository, if it is complete.
 
     Raises:
-        HubError: something is, and HF_HUB_OFFLINE forbids to ask for it.
+        HubError: it is incomplete, and HF_HUB_OFFLINE forbids fetching the rest.
     """
     snapshot = cached(repo, revision)
     lacking = snapshot.lacking() if snapshot else ()
@@ -68,7 +68,7 @@ def complete(repo: str, revision: str | None = None) -> Snapshot | None:
 
 
 def cached(repo: str, revision: str | None = None) -> Snapshot | None:
-    """What there is of a branch, a tag or a commit in the local cache; `lacking` says whether that is enough.
+    """The snapshot of a branch, a tag or a commit in the local cache, complete or not (see `lacking`).
 
     Raises:
         HubError: that is no repository's name, or the cache cannot be read.
