@@ -31,6 +31,10 @@ def root(repo: str) -> Path:
     """
     from huggingface_hub import constants
 
+    if not str(constants.HF_HUB_CACHE):
+        raise HubError(
+            "HF_HUB_CACHE is empty; expected a folder", hint="set it to a folder or unset it", code="settings"
+        )
     try:
         cache = Path(constants.HF_HUB_CACHE).expanduser()
     except RuntimeError:

@@ -66,6 +66,8 @@ def refusal(location: str, names: Iterable[str]) -> CheckpointError:
     what = f"{location}: there are no safetensors weights, only {listing(others)}"
     if not any(name.endswith(_PICKLES) for name in others):
         gguf = any(name.endswith(".gguf") for name in others)
+        if gguf:
+            what = f"{location}: this is a GGUF model ({listing(others)}) without safetensors weights"
         hint = "GGUF is llama.cpp's; check the safetensors that it was converted from" if gguf else _ELSEWHERE
         return CheckpointError(f"{what}: a format that is not read", hint=hint)
     if any(name.startswith("consolidated.") for name in others):

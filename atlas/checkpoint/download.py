@@ -43,7 +43,7 @@ _PARTIAL = re.compile(r".*\.[0-9a-f]{8}\.incomplete")
 def download(repo: str, revision: str | None = None, *, progress: bool = True) -> Path:
     """Fetch the missing files of a snapshot and return its folder.
 
-    Of the weights only those that are the model, not a second copy of them beside it; of the rest the JSON files.
+    Of the weights only those that are the model, not a second copy of them next to it; of the other files the JSON files.
 
     Args:
         progress: draw a bar on stderr, whether or not that is a terminal.

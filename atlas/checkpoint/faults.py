@@ -144,6 +144,8 @@ _FORMATS = (
 
 _WEB_PAGE = re.compile(r"\ufeff?\s*<(!doctype|!--|\?xml|html|head|body|script)", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
+_HUB_PAGE = re.compile(r"([^<>\"]{1,200}?) · ([\w.-]+/[\w.-]+) at \S")
+"""The title of the Hub's page about one file: `config.json · owner/name at main`."""
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ufffd]")
 
 
@@ -165,6 +167,12 @@ def _recognise(prefix: bytes) -> Malformed | None:
     text = prefix.decode("utf-8", "replace")
     if _WEB_PAGE.match(text):
         title = _TITLE.search(text)
+        if page := _HUB_PAGE.search(text):
+            return Malformed(
+                f"the file is the Hub's web page about {show(page[1])} in {show(page[2])}, not the file itself",
+                "a /blob/ URL gives the page; download the same URL with /resolve/ in place of /blob/",
+                code="pointer",
+            )
         return Malformed(
             f"the file is a web page that begins {_line(text)}, not weights"
             if title is None

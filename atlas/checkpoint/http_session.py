@@ -170,6 +170,12 @@ def _raise_for_status(response: Any, what: str) -> None:
             if value.isascii() and value.isprintable() and len(value) <= _LONGEST_ERROR_HEADER
         }
         hf_raise_for_status(http().Response(response.status_code, headers=repeated, request=response.request))
+    if "content-length" in response.headers and "transfer-encoding" in response.headers:
+        raise HubError(
+            f"{what}: the response has both a Content-Length and a Transfer-Encoding, so its length is ambiguous",
+            hint=_ELSEWHERE,
+            code="transfer",
+        )
     if response.has_redirect_location:
         raise _bad_redirect(what)
     if response.status_code not in (200, 206):

@@ -11,7 +11,7 @@ from atlas.checkpoint import cache
 from atlas.checkpoint.http_session import HttpSession
 from atlas.checkpoint.hub_errors import HubErrors
 from atlas.checkpoint.paths import COMMIT
-from atlas.checkpoint.response_body import COMPRESSED, body, decoded
+from atlas.checkpoint.response_body import COMPRESSED, TEXT_WITHIN, body, decoded
 from atlas.checkpoint.retry import with_retries
 from atlas.checkpoint.settings import ready
 from atlas.errors import HubError
@@ -57,7 +57,9 @@ def _fetched(repo: str, where: str) -> tuple[bytes, str | None]:
     from huggingface_hub import hf_hub_url
 
     with HttpSession().reply(hf_hub_url(repo, _NAME), where, COMPRESSED) as reply:
-        return body(decoded(reply.response, where), MOST_CONFIG_BYTES, where), reply.first("x-repo-commit")
+        return body(
+            decoded(reply.response, where), MOST_CONFIG_BYTES, where, within=TEXT_WITHIN
+        ), reply.first("x-repo-commit")
 
 
 def _written(data: bytes, file: BinaryIO) -> None:

@@ -43,6 +43,9 @@ def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
     match error:
         case errors.GatedRepoError():
             return _gated(repo, _status(error))
+        case errors.DisabledRepoError():
+            message = f"{repo} is disabled on the Hub: nobody can read it at present"
+            code, hint = "forbidden", f"its page may give the reason: {endpoint()}/{repo}"
         case errors.RepositoryNotFoundError():
             message = f"{repo}: no such repository was found on the Hub"
             code, hint = "not_found", "check the spelling; a private one needs a token (HF_TOKEN)"

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from atlas.checkpoint.http_session import HttpSession
 from atlas.checkpoint.hub_errors import HubErrors
 from atlas.checkpoint.paths import COMMIT, SHA256, portable, possible
-from atlas.checkpoint.response_body import COMPRESSED, body, decoded
+from atlas.checkpoint.response_body import COMPRESSED, TEXT_WITHIN, body, decoded
 from atlas.checkpoint.retry import with_retries
 from atlas.checkpoint.settings import endpoint
 from atlas.errors import HubError
@@ -76,7 +76,7 @@ def fetch_listing(repo: str, revision: str | None, session: HttpSession) -> List
 
 def _text(session: HttpSession, url: str, repo: str) -> bytes:
     with session.reply(url, repo, COMPRESSED, counted=False) as reply:
-        return body(decoded(reply.response, repo), MOST_BYTES, repo)
+        return body(decoded(reply.response, repo), MOST_BYTES, repo, within=TEXT_WITHIN)
 
 
 class _Unfit(ValueError):

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from atlas.checkpoint import adapter, index_check
+from atlas.checkpoint import adapter, index_check, loaders
 from atlas.checkpoint.faults import Fault, show
 from atlas.checkpoint.findings import Finding, listing, said, unreadable
 from atlas.checkpoint.header import Examined, Header, Tensor
 from atlas.checkpoint.index_check import Misplaced
+from atlas.checkpoint.loaders import LoaderFiles
 from atlas.checkpoint.selection import choose
 from atlas.checkpoint.store import Store
 
@@ -32,6 +33,8 @@ class Inventory:
         outside: tensors in files that the index names and that were not requested.
         one_of_many: the one file is a shard by its name, and no index lists what it should hold.
         shares: each file holds a tensor-parallel share of every matrix, as Meta's model-parallel files do.
+        loaders: the weight files that each loader opens.
+        truncated: tensors whose data is cut off or missing at the end of a truncated file; they do not count as found.
         findings: faults of the files and the index that show without a description.
         bytes_read: bytes read of headers and index.
     """
@@ -47,6 +50,8 @@ class Inventory:
     outside: frozenset[str] = frozenset()
     one_of_many: bool = False
     shares: bool = False
+    loaders: LoaderFiles = field(default_factory=LoaderFiles)
+    truncated: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
     bytes_read: int = 0
 
@@ -91,6 +96,9 @@ def take(store: Store, only: str | None = None) -> Inventory:
     tensors = _tensors(headers, places)
     misplaced = index_check.misplaced(places, headers, tensors, chosen.outside)
     findings = [*chosen.findings, *_faults(there, examined)]
+    if chosen.whole is not None and chosen.index is not None and len(headers) == len(chosen.series.files):
+        ((_, whole),) = store.examine([chosen.whole])
+        findings += loaders.whole_next_to_index(chosen.index, store.location, tensors, whole)
     once = len(tensors) == sum(len(header.tensors) for header in headers.values())
     if not once and not chosen.series.shares:
         findings += _duplicates(headers)
@@ -115,6 +123,8 @@ def take(store: Store, only: str | None = None) -> Inventory:
         outside=chosen.outside,
         one_of_many=chosen.one_of_many,
         shares=chosen.series.shares,
+        loaders=loaders.loader_files([file for file in sizes if sizes[file] is not None], chosen.index),
+        truncated=_truncated(headers, tensors),
         findings=tuple(findings),
         bytes_read=chosen.bytes_read + sum(header.data_start for header in headers.values()),
     )
@@ -136,6 +146,18 @@ def _tensors(headers: Mapping[str, Header], places: Mapping[str, str]) -> dict[s
                 if name not in found or places.get(name) == file
             }
     return found
+
+
+def _truncated(headers: Mapping[str, Header], tensors: Mapping[str, Tensor]) -> frozenset[str]:
+    """The tensors whose data a truncated file does not hold whole."""
+    return frozenset(
+        tensor.name
+        for header in headers.values()
+        if header.file_bytes - header.data_start < header.data_bytes
+        for tensor in header.tensors.values()
+        if tensor.end > max(header.file_bytes - header.data_start, tensor.begin)
+        and tensors[tensor.name] is tensor
+    )
 
 
 def _duplicates(headers: Mapping[str, Header]) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from typing import Any
 from atlas.checkpoint.header import bytes_needed
 from atlas.checkpoint.http_session import HttpSession, Reply
 from atlas.checkpoint.hub_errors import HubErrors
-from atlas.checkpoint.response_body import COMPRESSED, PLAIN, body, decoded, rate_limited
+from atlas.checkpoint.response_body import COMPRESSED, PLAIN, TEXT_WITHIN, body, decoded, rate_limited
 from atlas.checkpoint.retry import with_retries
 from atlas.errors import HubError
 
@@ -104,7 +104,7 @@ class Reader:
     def _whole(self, name: str, file_bytes: int) -> bytes:
         where = f"{self.repo}/{name}"
         with self._reply(name, where, COMPRESSED) as reply:
-            return _exactly(file_bytes, decoded(reply.response, where), where)
+            return _exactly(file_bytes, decoded(reply.response, where), where, within=TEXT_WITHIN)
 
     def _part(self, name: str, begin: int, end: int, file_bytes: int) -> bytes:
         where = f"{self.repo}/{name}"
@@ -127,13 +127,13 @@ class Reader:
         return self._session.reply(hf_hub_url(self.repo, name, revision=self.commit), where, headers)
 
 
-def _exactly(wanted: int, pieces: Iterable[bytes], where: str) -> bytes:
+def _exactly(wanted: int, pieces: Iterable[bytes], where: str, *, within: float | None = None) -> bytes:
     """The joined pieces, which must have exactly this length; reading stops once there are more.
 
     Raises:
         HubError: the length differs, or the server is too slow.
     """
-    data = body(pieces, wanted, where)
+    data = body(pieces, wanted, where, within=within)
     if len(data) != wanted:
         raise _other_length(wanted, "more" if len(data) > wanted else f"{len(data):,}", where)
     return data

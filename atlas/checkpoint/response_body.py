@@ -17,18 +17,27 @@ COMPRESSED = {"accept-encoding": "gzip"}
 """For requests of text files. Other compressions are not requested, because only zlib's output can be read piece by piece here."""
 PLAIN = {"accept-encoding": "identity"}
 """For requests of weights: a range of a compressed file would be other bytes."""
+TEXT_WITHIN = 120.0
+"""Seconds for the whole body of a text (a listing, a configuration, an index), however fast its pieces arrive."""
 _MOST_AT_ONCE = 2**20
 
 
-def body(pieces: Iterable[bytes], most: int, where: str) -> bytes:
+def body(pieces: Iterable[bytes], most: int, where: str, *, within: float | None = None) -> bytes:
     """The joined pieces; reading stops once there are more than `most` bytes.
 
     Raises:
         HubError: the server sends too slowly, or not within the deadline.
     """
     data = bytearray()
+    begin = time.monotonic()
     for piece in rate_limited(pieces, where):
         data += piece
+        if within is not None and time.monotonic() - begin > within:
+            raise HubError(
+                f"{where}: the server sends too slowly: {len(data):,} bytes in {within:,.0f} s, and more to come",
+                hint="check the network, or try again later",
+                code="network",
+            )
         if len(data) > most:
             break
     return bytes(data)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from atlas.checkpoint import adapter, contents, index
+from atlas.checkpoint import adapter, contents, index, loaders
 from atlas.checkpoint.contents import Series
-from atlas.checkpoint.findings import Finding, listing, note, said, unreadable, warning
+from atlas.checkpoint.findings import Finding, listing, note, said, unreadable
 from atlas.checkpoint.index import Index
 from atlas.checkpoint.store import Store
 from atlas.errors import CheckpointError
@@ -23,6 +23,7 @@ class Chosen:
         outside: tensors in files that the index names and that were not requested.
         findings: an unreadable or stale index, shards without an index, and weights that are not the model's.
         bytes_read: those of the index.
+        whole: a `model.safetensors` next to the index, which transformers opens instead of the shards.
     """
 
     series: Series
@@ -31,6 +32,7 @@ class Chosen:
     findings: tuple[Finding, ...] = ()
     bytes_read: int = 0
     one_of_many: bool = False
+    whole: str | None = None
 
 
 def choose(store: Store, sizes: Mapping[str, int | None], only: str | None) -> Chosen | None:
@@ -49,6 +51,10 @@ def choose(store: Store, sizes: Mapping[str, int | None], only: str | None) -> C
     if alone is not None:
         return _alone(store, alone, known, bytes_read)
     series = Series(known.files()) if known else contents.series(contents.weights(sizes))
+    stale: list[Finding] = []
+    if known is not None and only is None:
+        series, stale = _without_stale_index(store, sizes, known)
+        known = None if stale else known
     others = contents.other_weights(sizes)
     if not series.files:
         if any(map(adapter.is_adapter, sizes)) and all(map(adapter.is_adapter, others)):
@@ -56,24 +62,42 @@ def choose(store: Store, sizes: Mapping[str, int | None], only: str | None) -> C
         raise fault or contents.refusal(store.location, sizes)
     if len(contents.other_weights(series.files)) == len(series.files):
         raise contents.refusal(store.location, series.files)
-    findings = []
+    findings = stale
     if fault is not None:
         findings.append(unreadable(code="index", file=name, message=said(fault.message, fault.hint)))
-    elif known is None and len(series.files) + len(series.absent) > 1 and not series.shares:
-        findings.append(
-            warning(
-                code="index",
-                expected=contents.INDEX,
-                count=len(series.files),
-                message=f"{store.location}: {len(series.files):,} files and no index, {contents.INDEX}, which loaders "
-                "need to find a tensor; save the model anew",
-            )
-        )
+    elif known is None and not stale and len(series.files) + len(series.absent) > 1 and not series.shares:
+        findings.append(loaders.without_index(store.location, series.files))
     weights = {*others, *(file for file in sizes if file.endswith(contents.SUFFIX))}
-    strays = sorted(weights.difference(series.files))
+    whole = loaders.WHOLE if known and loaders.WHOLE in weights.difference(series.files) else None
+    strays = sorted(weights.difference(series.files, [whole] if whole else []))
     if strays:
         findings.append(_stray(strays, sizes))
-    return Chosen(series, known, findings=tuple(findings), bytes_read=bytes_read)
+    return Chosen(series, known, findings=tuple(findings), bytes_read=bytes_read, whole=whole)
+
+
+def _without_stale_index(
+    store: Store, sizes: Mapping[str, int | None], known: Index
+) -> tuple[Series, list[Finding]]:
+    """The files of the model and, where the index is stale, the finding that reports it.
+
+    It is stale where shards that it names are missing and other files hold every tensor that it lists.
+    """
+    indexed = Series(known.files())
+    there = {name for name, size in sizes.items() if size is not None}
+    below = [file for file in indexed.files if "/" in file]
+    there.update(name for name, size in (store.below(below) if below else {}).items() if size is not None)
+    missing = [file for file in indexed.files if file not in there]
+    if not missing:
+        return indexed, []
+    unnamed = [name for name in contents.weights(sizes) if name in there and name not in indexed.files]
+    others = contents.series(unnamed)
+    if not others.files or others.absent or others.shares:
+        return indexed, []
+    headers = [found.header for _, found in store.examine(others.files)]
+    stored = {name for header in headers if header for name in header.tensors}
+    if not known.places.keys() <= stored:
+        return indexed, []
+    return others, [loaders.stale_index(known, store.location, missing, others.files)]
 
 
 def _alone(store: Store, file: str, known: Index | None, bytes_read: int) -> Chosen | None:

@@ -54,7 +54,7 @@ def ready() -> None:
 
 
 def _no_endpoint(address: str, problem: str) -> HubError:
-    # What stands before an @ may be a password.
+    # The part before an @ may be a password.
     found = shown(address.rpartition("@")[2])
     return HubError(
         f"HF_ENDPOINT is {found}: {problem}; expected an address such as https://huggingface.co",

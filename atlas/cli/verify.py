@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from atlas.checkpoint.hub_address import HubAddress, parse_hub_address
 from atlas.cli.options import Json, Specs, library_of
 from atlas.errors import UsageError
 from atlas.report import console
@@ -96,7 +97,12 @@ def verify(
     from atlas.verification.result import Several
     from atlas.verification.several import AT_ONCE, listed, outcomes
 
-    repos = list(dict.fromkeys([*(repo or []), *(listed(repos_from) if repos_from else [])]))
+    asked = [*(repo or []), *(listed(repos_from) if repos_from else [])]
+    repos = list(dict.fromkeys(map(parse_hub_address, asked)))
+    if revision is not None and (named := [at for at in repos if at.revision not in (None, revision)]):
+        raise UsageError(
+            f"--revision {revision}: the URL of {named[0].repo} names another, {named[0].revision}"
+        )
     if path is None and not repos:
         usage = " ".join(ctx.get_usage().split())
         raise UsageError("there is nothing to verify: give a PATH or --repo", hint=usage)
@@ -115,14 +121,14 @@ def verify(
     codes = _codes(ignore or [])
     library = library_of(specs)
 
-    def checked(where: Path | str, told: Told | None = None) -> Verification:
+    def checked(where: Path | HubAddress, told: Told | None = None) -> Verification:
         store, only = _store(where, revision, download=download, deep=deep)
         return verified(
             store,
             library,
             only=only,
             model=model,
-            repo=where if isinstance(where, str) else None,
+            repo=where.repo if isinstance(where, HubAddress) else None,
             ignore=codes,
             strict=strict,
             deep=deep,
@@ -165,7 +171,7 @@ def _keep(result: Verification, path: Path) -> bool:
 
 
 def _store(
-    where: Path | str, revision: str | None, *, download: bool, deep: bool
+    where: Path | HubAddress, revision: str | None, *, download: bool, deep: bool
 ) -> tuple[Store, str | None]:
     """Where a checkpoint lies, and the one file of it that was asked for.
 
@@ -176,24 +182,30 @@ def _store(
         from atlas.checkpoint import local
 
         return local.at(where)
+    revision, only = revision or where.revision, _weight_file(where.file)
     if download:
         from atlas.checkpoint.download import download as fetch
         from atlas.checkpoint.snapshot import Snapshot
         from atlas.report.progress import bars_are_seen
 
-        return Snapshot(fetch(where, revision, progress=bars_are_seen())), None
+        return Snapshot(fetch(where.repo, revision, progress=bars_are_seen())), only
     if deep:
         from atlas.checkpoint.snapshot import complete
 
-        if snapshot := complete(where, revision):
-            return snapshot, None
+        if snapshot := complete(where.repo, revision):
+            return snapshot, only
         raise UsageError(
-            f"{where}: --deep reads the data, which is on the Hub and not, or not whole, in the local cache",
+            f"{where.repo}: --deep reads the data, which is on the Hub and not, or not whole, in the local cache",
             hint="fetch it, with --download",
         )
     from atlas.checkpoint.remote import open_repository
 
-    return open_repository(where, revision), None
+    return open_repository(where.repo, revision), only
+
+
+def _weight_file(file: str | None) -> str | None:
+    """The one file of a URL, where it is weights or an index; another file's URL names its repository."""
+    return file if file is not None and file.endswith((".safetensors", ".safetensors.index.json")) else None
 
 
 def _codes(words: list[str]) -> frozenset[str]:

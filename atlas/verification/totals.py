@@ -27,7 +27,8 @@ def totals(case: Case) -> Totals:
     rows = {id(row): row for row in case.needed.values()}
     needed = Counter(map(id, case.needed.values()))
     odd = [name for name in case.mismatched if name in case.needed]
-    absent = case.needed.keys() - case.found.keys()
+    truncated = {case.ours(name) for name in case.inventory.truncated}
+    absent = (case.needed.keys() - case.found.keys()) | (truncated & case.needed.keys() - set(odd))
     whole = needed - Counter(id(case.needed[name]) for name in (*odd, *absent))
     aside = {*case.buffers, *case.copies, *case.mismatched.keys() - odd}
     counted = [tensor for name, tensor in case.found.items() if name not in aside]
@@ -54,7 +55,9 @@ def totals(case: Case) -> Totals:
     if not model.dtype_stated and case.found:
         dtype = Counter(tensor.dtype.partition("+")[0] for tensor in case.found.values()).most_common(1)[0][0]
     return Totals(
-        tensors=Amount(len(case.needed), len(counted)),
+        tensors=Amount(
+            len(case.needed), sum(tensor.name not in case.inventory.truncated for tensor in counted)
+        ),
         parameters=Amount(sum(expected.values()), sum(found.values()) + strange),
         bytes=Amount(dtypes.size_bytes(dtype, elements), _bytes(counted) - lost),
         components=tuple(components),
@@ -84,9 +87,10 @@ def _lost(inventory: Inventory, counts: Callable[[str], bool]) -> int:
 def undescribed(inventory: Inventory) -> Totals:
     """What is there, where no model says what should be."""
     stored = inventory.tensors.values()
+    whole = [tensor for tensor in stored if tensor.name not in inventory.truncated]
     return Totals(
-        tensors=Amount(None, len(stored)),
-        parameters=Amount(None, sum(tensor.elements for tensor in stored)),
+        tensors=Amount(None, len(whole)),
+        parameters=Amount(None, sum(tensor.elements for tensor in whole)),
         bytes=Amount(None, _bytes(stored) - _lost(inventory, lambda name: True)),
         components=(),
     )
