@@ -24,6 +24,14 @@ class HubAddress:
     revision: str | None = None
     file: str | None = None
 
+    def __str__(self) -> str:
+        """`owner/name`, with `@revision` and `/file` where the URL names them."""
+        return (
+            self.repo
+            + (f"@{self.revision}" if self.revision else "")
+            + (f"/{self.file}" if self.file else "")
+        )
+
 
 def parse_hub_address(text: str) -> HubAddress:
     """The repository that a text names; any text that is not a URL is taken as an id unchanged.

@@ -108,13 +108,9 @@ def whole_next_to_index(
 
 def stale_index(index: Index, where: str, missing: Collection[str], used: Collection[str]) -> Finding:
     """An index of other shards than are there, next to a whole model."""
-    first = (
-        "transformers loads it"
-        if WHOLE in used
-        else "transformers, vLLM and diffusers go by the index and fail"
-    )
+    who = "loaders go by the index and fail"
     if WHOLE in used:
-        first += ", vLLM and diffusers go by the index and fail"
+        who = "transformers loads that file, vLLM and diffusers go by the index and fail"
     return Finding(
         code="index",
         file=index.name,
@@ -122,7 +118,7 @@ def stale_index(index: Index, where: str, missing: Collection[str], used: Collec
         found=len(index.files()) - len(missing),
         count=len(missing),
         message=f"{where}: the index is stale: it names {listing(sorted(missing))}, which {_are(missing)} not there, and the "
-        f"whole model is in {listing(list(used))}: {first}; delete the index or save the model again",
+        f"whole model is in {listing(list(used))}: {who}; delete the index or save the model again",
     )
 
 

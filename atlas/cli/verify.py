@@ -98,8 +98,11 @@ def verify(
     from atlas.verification.several import AT_ONCE, listed, outcomes
 
     asked = [*(repo or []), *(listed(repos_from) if repos_from else [])]
-    repos = list(dict.fromkeys(map(parse_hub_address, asked)))
-    if revision is not None and (named := [at for at in repos if at.revision not in (None, revision)]):
+    addresses = {str(address): address for address in map(parse_hub_address, asked)}
+    repos = list(addresses)
+    if revision is not None and (
+        named := [at for at in addresses.values() if at.revision not in (None, revision)]
+    ):
         raise UsageError(
             f"--revision {revision}: the URL of {named[0].repo} names another, {named[0].revision}"
         )
@@ -121,7 +124,8 @@ def verify(
     codes = _codes(ignore or [])
     library = library_of(specs)
 
-    def checked(where: Path | HubAddress, told: Told | None = None) -> Verification:
+    def checked(given: Path | str, told: Told | None = None) -> Verification:
+        where = addresses[given] if isinstance(given, str) else given
         store, only = _store(where, revision, download=download, deep=deep)
         return verified(
             store,
