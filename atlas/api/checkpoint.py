@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from atlas.checkpoint.hub_address import HubAddress, parse_hub_address
 from atlas.checkpoint.store import Store
 from atlas.errors import UsageError
 from atlas.spec.library import Library
@@ -37,14 +38,14 @@ def verify(
         from atlas.verification.deep import require_extra
 
         require_extra()
-    where = repo if repo is not None else Path(os.fspath(path or "")).expanduser()
+    where = parse_hub_address(repo) if repo is not None else Path(os.fspath(path or "")).expanduser()
     store, only = open_store(where, revision, download=download, deep=deep)
     return verified(
         store,
         Library(*map(Path, specs)),
         only=only,
         model=model,
-        repo=repo,
+        repo=where.repo if isinstance(where, HubAddress) else None,
         ignore=finding_codes([ignore] if isinstance(ignore, str) else ignore),
         strict=strict,
         release=release,
@@ -53,12 +54,12 @@ def verify(
 
 
 def open_store(
-    where: Path | str, revision: str | None, *, download: bool, deep: bool, progress: bool = False
+    where: Path | HubAddress, revision: str | None, *, download: bool, deep: bool, progress: bool = False
 ) -> tuple[Store, str | None]:
     """The store of a checkpoint's files, and the one file of it that a path names.
 
     Args:
-        where: a path on disk, or a Hub id.
+        where: a path on disk, or an address on the Hub.
         download: fetch the repository first.
         deep: the data will be read, so headers on the Hub are not enough.
         progress: draw bars while downloading.
@@ -70,23 +71,29 @@ def open_store(
         from atlas.checkpoint import local
 
         return local.at(where)
+    revision, only = revision or where.revision, _weight_file(where.file)
     if download:
         from atlas.checkpoint.download import download as fetch
         from atlas.checkpoint.snapshot import Snapshot
 
-        return Snapshot(fetch(where, revision, progress=progress)), None
+        return Snapshot(fetch(where.repo, revision, progress=progress)), only
     if deep:
         from atlas.checkpoint.snapshot import complete
 
-        if snapshot := complete(where, revision):
-            return snapshot, None
+        if snapshot := complete(where.repo, revision):
+            return snapshot, only
         raise UsageError(
-            f"{where}: --deep reads the data, but the local cache has no complete copy of it",
+            f"{where.repo}: --deep reads the data, but the local cache has no complete copy of it",
             hint="download it with --download",
         )
     from atlas.checkpoint.remote import open_repository
 
-    return open_repository(where, revision), None
+    return open_repository(where.repo, revision), only
+
+
+def _weight_file(file: str | None) -> str | None:
+    """The file of a URL, if it is weights or an index; the URL of another file means its repository."""
+    return file if file is not None and file.endswith((".safetensors", ".safetensors.index.json")) else None
 
 
 def finding_codes(words: Collection[str]) -> frozenset[str]:

@@ -1,5 +1,8 @@
-"""What a checkpoint really holds: bytes -> header -> inventory, from a folder or over HTTP ranges.
+"""What a checkpoint contains: bytes -> header -> inventory, read from a folder or over HTTP ranges.
 
-This is the *found* column; what a model declares is the other, and the two meet in `atlas.verification`.
-Nothing here knows a model, and nothing here reads a weight to learn a name, a shape or a dtype.
+File headers and indexes are read here; `atlas.verification` compares them with what a model declares. This room knows no
+model and reads no weights: names, shapes and dtypes come from the headers.
+
+The rooms above import it: `verification`, `execution`, `resolution` (for a Hub configuration) and the edge. It imports only
+the ground (`errors`, `dtypes`, `files`, `text`, `version`), and it is the one place that uses huggingface_hub.
 """

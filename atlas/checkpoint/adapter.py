@@ -1,4 +1,4 @@
-"""An adapter in place of a model: small matrices that are added to those of a base model."""
+"""LoRA and other adapters, found where a full model was expected: small matrices that are added to those of a base model."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ CONFIGURATION = "adapter_config.json"
 
 
 def is_adapter(name: str) -> bool:
-    """Whether a file's name says so."""
+    """Whether a file's name is that of an adapter."""
     return name == CONFIGURATION or name.startswith("adapter_model.")
 
 
 def holds_adapter(tensors: Collection[str]) -> bool:
-    """Whether most of these names are those of low-rank matrices."""
+    """Whether most of these tensors are low-rank matrices."""
     return sum(".lora_" in name for name in tensors) * 2 > len(tensors)
 
 
 def finding(store: Store, names: Collection[str]) -> Finding:
-    """What to say of it: what it is, and for which model."""
+    """The finding that names the kind of adapter and its base model."""
     settings = _settings(store) if CONFIGURATION in names else {}
     base, kind = settings.get("base_model_name_or_path"), settings.get("peft_type") or "LoRA"
     what = "a LoRA adapter" if str(kind).upper() == "LORA" else f"an adapter ({str(kind)[:40]})"
-    whose = f"for {base}" if isinstance(base, str) and base else "for a model that it does not name"
+    whose = f"for {base}" if isinstance(base, str) and base else "for a base model that it does not name"
     return unreadable(
         code="adapter",
         file=next((name for name in names if name.startswith("adapter_model.")), None),

@@ -1,7 +1,7 @@
-"""The folder of the local Hub cache that is one repository's: its refs, snapshots and blobs, read and written.
+"""One repository's folder in the local Hub cache: its refs, snapshots and blobs, read and written.
 
-The layout is huggingface_hub's, so that every program that uses it finds what the atlas fetched. Nothing that a server
-says becomes part of a path unless it is a commit of 40 digits or a name that the listing's check has passed: a file is
+The layout is huggingface_hub's, so other programs find what the atlas fetched. Nothing that a server
+sends becomes part of a path unless it is a commit of 40 digits or a name that the listing's check has passed: a file is
 stored under the hash of its bytes, computed here, which is what the Hub states as its ETag.
 """
 
@@ -20,7 +20,7 @@ from atlas.errors import CheckpointError, HubError, UsageError, shown
 from atlas.files import read_regular, write_whole
 
 _MOST_REF_BYTES = 1_000
-_AGAIN = "remove it, and it is fetched anew, or set HF_HOME to another folder"
+_AGAIN = "remove it so that it is fetched again, or set HF_HOME to another folder"
 
 
 def root(repo: str) -> Path:
@@ -31,6 +31,10 @@ def root(repo: str) -> Path:
     """
     from huggingface_hub import constants
 
+    if not str(constants.HF_HUB_CACHE):
+        raise HubError(
+            "HF_HUB_CACHE is empty; expected a folder", hint="set it to a folder or unset it", code="settings"
+        )
     try:
         cache = Path(constants.HF_HUB_CACHE).expanduser()
     except RuntimeError:
@@ -112,11 +116,11 @@ def store(
     """Fetch one file into a snapshot, and give its path there.
 
     Args:
-        sha256: of the file, where the Hub keeps it in LFS; it is compared with what came.
+        sha256: of the file, where the Hub keeps it in LFS; it is compared with the received bytes.
         fetch: writes the file's bytes.
 
     Raises:
-        HubError: what came is another file than was listed.
+        HubError: the received file is not the listed one.
     """
     blobs, path = root(repo) / "blobs", root(repo) / "snapshots" / commit / name
     blobs.mkdir(parents=True, exist_ok=True)
@@ -132,8 +136,8 @@ def store(
         digest = written.hash.hexdigest()
         if sha256 is not None and digest != sha256:
             raise HubError(
-                f"{repo}/{name}: expected the SHA-256 {sha256} that the listing states, found {digest}",
-                hint="try again; if it stays, a proxy or a mirror in between is at fault: check HF_ENDPOINT",
+                f"{repo}/{name}: expected the SHA-256 {sha256} from the listing, received {digest}",
+                hint="try again; if it persists, a proxy or a mirror in between is at fault: check HF_ENDPOINT",
                 code="transfer",
             )
         os.replace(partial, blobs / digest)

@@ -1,7 +1,7 @@
-"""Which files of a folder are the model, told by their names where no index says it.
+"""Which files of a folder are the model, by their names, where there is no index.
 
-People leave more than one model's worth of weights beside each other: a whole file and the shards it was made from, Meta's
-own `consolidated` files beside the Hub's, a half precision copy. One series of files is the model, the rest are strays.
+A folder may hold several copies of the weights: a whole file and the shards it was made from, Meta's `consolidated` files
+and the Hub's, a half precision copy. One series of files is the model; the others are strays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CONFIGURATIONS = ("config.json", "params.json")
 
 _PICKLES = (".bin", ".pth", ".pt", ".ckpt")
 _OTHERS = (".gguf", ".h5", ".msgpack", ".onnx")
-# What training leaves beside the weights, pickled too.
+# Pickles that training writes next to the weights.
 _STATE = re.compile(r"training_args|optimizer|scheduler|rng_state|random_states|scaler")
 _SHARD = re.compile(r"(?P<stem>.+?)[-_.](?P<number>\d{1,5})(?:[-_]of[-_](?P<total>\d{1,5}))?\.safetensors")
 
@@ -34,8 +34,8 @@ class Series:
 
     Attributes:
         files: in the order of their numbers.
-        shares: each holds a share of every matrix, as Meta's model-parallel files do, and not tensors of its own.
-        absent: those that the numbers of the others say there should be.
+        shares: each file holds a tensor-parallel share of every matrix, as Meta's model-parallel files do.
+        absent: files that are missing from the numbering of the others.
     """
 
     files: tuple[str, ...]
@@ -44,17 +44,17 @@ class Series:
 
 
 def weights(names: Iterable[str]) -> list[str]:
-    """The safetensors files, those of an adapter aside."""
+    """The safetensors files, without those of an adapter."""
     return [name for name in names if name.endswith(SUFFIX) and not is_adapter(name)]
 
 
 def other_weights(names: Iterable[str]) -> list[str]:
-    """Weights in formats that are not read."""
+    """Weights in formats that the atlas does not read."""
     return [name for name in names if name.endswith((*_PICKLES, *_OTHERS)) and not _STATE.match(name)]
 
 
 def refusal(location: str, names: Iterable[str]) -> CheckpointError:
-    """What to say of a place without a safetensors file: what is there instead, and what to do with it."""
+    """The error for a folder without safetensors files: what is there instead, and what to try."""
     names = list(names)
     others = other_weights(names)
     if not others:
@@ -66,6 +66,8 @@ def refusal(location: str, names: Iterable[str]) -> CheckpointError:
     what = f"{location}: there are no safetensors weights, only {listing(others)}"
     if not any(name.endswith(_PICKLES) for name in others):
         gguf = any(name.endswith(".gguf") for name in others)
+        if gguf:
+            what = f"{location}: this is a GGUF model ({listing(others)}) without safetensors weights"
         hint = "GGUF is llama.cpp's; check the safetensors that it was converted from" if gguf else _ELSEWHERE
         return CheckpointError(f"{what}: a format that is not read", hint=hint)
     if any(name.startswith("consolidated.") for name in others):
@@ -80,13 +82,13 @@ def refusal(location: str, names: Iterable[str]) -> CheckpointError:
 
 
 def index_of(names: Collection[str]) -> str | None:
-    """The index that counts: the usual one, else the only one there is."""
+    """The index that loaders use: the usual name, else the only one there is."""
     found = [name for name in names if name.endswith(SUFFIX + ".index.json") and not is_adapter(name)]
     return INDEX if INDEX in found else found[0] if len(found) == 1 else None
 
 
 def series(files: Collection[str]) -> Series:
-    """The files that are the model where no index says it: the whole file, else shards, else all there are."""
+    """The files of the model where there is no index: the whole file, else shards, else all."""
     if "model" + SUFFIX in files:
         return Series(("model" + SUFFIX,))
     numbered: dict[tuple[str, str | None], dict[int, re.Match[str]]] = {}
@@ -112,7 +114,7 @@ def _names(shards: dict[int, re.Match[str]]) -> tuple[str, ...]:
 
 
 def _absent(shards: dict[int, re.Match[str]], total: str | None) -> tuple[str, ...]:
-    """What the numbers skip: they count from 0 where one is numbered so or no total is stated, else from 1."""
+    """The missing numbers: they start at 0 where a file has number 0 or no total is stated, else at 1."""
     first = 0 if 0 in shards or total is None else 1
     stop = max(shards) + 1 if total is None else first + int(total)
     some = next(iter(shards.values()))

@@ -1,4 +1,4 @@
-"""What a header that can be read says against itself: a tensor's shape and offsets, its neighbours, the size of the file."""
+"""Consistency checks of a readable header: each tensor's shape against its offsets, the offsets against each other and the file size."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from atlas.checkpoint.tensor import MAX_COUNT, Header, Tensor, product
 from atlas.dtypes import BITS
 
 MOST_FAULTS = 100
-"""Of one kind that have a message each; a header has room for millions of wrong tensors."""
+"""Faults of one kind that get a message each; a header can hold millions of wrong tensors."""
 
 
 def contradictions(header: Header, where: str) -> tuple[Fault, ...]:
-    """The faults of a header that can be read: tensors against themselves, then against each other and the file."""
+    """The faults of a readable header: first within each tensor, then between tensors, then against the file size."""
     own, others = _Faults(where), _Faults(where)
-    astray: list[Tensor] = []
+    beyond_file: list[Tensor] = []
     end, last = 0, None
-    sure = True  # of `end`; if not, one wrong offset would be told again as a hole, an overlap, a wrong size
+    end_is_known = True  # else one wrong offset would be reported again as a gap, an overlap or a wrong size
     for tensor in header.tensors.values():
         wrong = _is_wrong(tensor)
         if wrong:
-            own.add(tensor.name, _against_itself, tensor)
-            if tensor.begin > min(tensor.end, header.file_bytes) and len(astray) < MOST_FAULTS:
-                astray.append(tensor)
-        elif sure and tensor.begin != end:
-            others.add(tensor.name, _against_the_last, tensor, last, end)
-        sure = not wrong and (sure or tensor.end >= end)
+            own.add(tensor.name, _shape_mismatch, tensor)
+            if tensor.begin > min(tensor.end, header.file_bytes) and len(beyond_file) < MOST_FAULTS:
+                beyond_file.append(tensor)
+        elif end_is_known and tensor.begin != end:
+            others.add(tensor.name, _gap_or_overlap, tensor, last, end)
+        end_is_known = not wrong and (end_is_known or tensor.end >= end)
         if tensor.end >= end:
             end, last = tensor.end, tensor.name
-    if astray:
-        others.forget(astray)
+    if beyond_file:
+        others.drop_gaps_of(beyond_file)
     found = [*own.all(), *others.all()]
-    if sure and header.data_start + end != header.file_bytes:
-        found.append(_against_the_file(header).at(where))
+    if end_is_known and header.data_start + end != header.file_bytes:
+        found.append(_size_mismatch(header).at(where))
     return tuple(found)
 
 
 class _Faults:
-    """The first faults with a message each, and how many more there are."""
+    """The first faults, each with a message, and the number of further ones."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -51,10 +51,10 @@ class _Faults:
         else:
             self._more += 1
 
-    def forget(self, astray: Sequence[Tensor]) -> None:
-        """Leave out the holes in which tensors belong whose begin is too large, and which are told of by themselves."""
-        ends = {tensor.end for tensor in astray}
-        sizes = {product(tensor.shape) * BITS[tensor.dtype] // 8 for tensor in astray}
+    def drop_gaps_of(self, beyond_file: Sequence[Tensor]) -> None:
+        """Drop the gaps left by tensors whose begin is past the end of the file; those tensors have a fault of their own."""
+        ends = {tensor.end for tensor in beyond_file}
+        sizes = {product(tensor.shape) * BITS[tensor.dtype] // 8 for tensor in beyond_file}
         self._found = [
             fault
             for fault in self._found
@@ -77,8 +77,8 @@ def _is_wrong(tensor: Tensor) -> bool:
     return bits != 8 * (end - begin) or bits > MAX_COUNT
 
 
-def _against_itself(tensor: Tensor) -> Malformed:
-    """How shape × dtype and the span of the offsets differ."""
+def _shape_mismatch(tensor: Tensor) -> Malformed:
+    """How shape × dtype differs from the span of the offsets."""
     bits = product(tensor.shape) * BITS[tensor.dtype]
     span = tensor.end - tensor.begin
     stored = f"shape {show(list(tensor.shape))} of {tensor.dtype}"
@@ -95,19 +95,19 @@ def _against_itself(tensor: Tensor) -> Malformed:
     return Malformed(what, AGAIN, code="offsets", expected=expected, found=span)
 
 
-def _against_the_last(tensor: Tensor, last: str | None, end: int) -> Malformed:
-    """The begin of a tensor against the end of what lies before it."""
+def _gap_or_overlap(tensor: Tensor, last: str | None, end: int) -> Malformed:
+    """How the begin of a tensor differs from the end of the previous one."""
     if last is None:
         what = f"begins at byte {tensor.begin:,} of the data; expected 0, since it is the first"
     elif tensor.begin > end:
-        what = f"begins at byte {tensor.begin:,} of the data, {tensor.begin - end:,} after the end of {show(last)}: a hole"
+        what = f"begins at byte {tensor.begin:,} of the data, {tensor.begin - end:,} after the end of {show(last)}: unused bytes between tensors"
     else:
         what = f"begins at byte {tensor.begin:,} of the data and overlaps {show(last)}, which ends at {end:,}"
     return Malformed(what, AGAIN, code="offsets", expected=end, found=tensor.begin)
 
 
-def _against_the_file(header: Header) -> Malformed:
-    """The end of the data against the size of the file."""
+def _size_mismatch(header: Header) -> Malformed:
+    """How the end of the data differs from the file size."""
     needed, found = header.data_start + header.data_bytes, header.file_bytes
     if found > needed:
         return Malformed(
@@ -121,8 +121,8 @@ def _against_the_file(header: Header) -> Malformed:
     cut = [tensor.name for tensor in header.tensors.values() if tensor.end > max(there, tensor.begin)]
     more = f" and {len(cut) - 3:,} more" if len(cut) > 3 else ""
     return Malformed(
-        f"truncated: the header asks for {needed:,} bytes, only {found:,} were found, {needed - found:,} too few; "
-        f"cut or missing are {len(cut):,} of {len(header.tensors):,} tensors: {', '.join(map(show, cut[:3]))}{more}",
+        f"truncated: the header declares {needed:,} bytes, the file has {found:,}, {needed - found:,} too few; "
+        f"{len(cut):,} of {len(header.tensors):,} tensors are incomplete: {', '.join(map(show, cut[:3]))}{more}",
         f"the download stopped early; {AGAIN}",
         code="truncated",
         expected=needed,

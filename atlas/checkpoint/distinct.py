@@ -1,4 +1,4 @@
-"""Whether millions of names are distinct, without holding them: by their hashes first, and exactly where two hashes are equal."""
+"""Duplicate detection among millions of names in little memory: hashes first, names only where two hashes are equal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from atlas.checkpoint.faults import Malformed, show
 
 
 class Names:
-    """Whether any of many names stands twice, in eight bytes for each."""
+    """Finds names that occur twice, with eight bytes of memory for each name."""
 
     def __init__(self) -> None:
         self.buckets = [array("q") for _ in range(256)]
@@ -20,7 +20,7 @@ class Names:
         self.buckets[number & 255].append(number)
 
     def twice(self) -> set[int]:
-        """The hashes that do; names that are not equal share one only by a rare chance."""
+        """The hashes that occur twice; different names rarely share one."""
         found: set[int] = set()
         for bucket in self.buckets:
             if len(set(bucket)) < len(bucket):
@@ -30,10 +30,10 @@ class Names:
 
 
 def require_once(hashes: Set[int], names: Iterator[str]) -> None:
-    """Of the names that have these hashes, each may stand once.
+    """Require that each name with one of these hashes occurs once.
 
     Raises:
-        Malformed: one stands twice.
+        Malformed: a name occurs twice.
     """
     seen: set[str] = set()
     for name in names:

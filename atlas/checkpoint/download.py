@@ -1,11 +1,11 @@
-"""Fetching a checkpoint into the local Hub cache: the files of one commit, eight at a time.
+"""Downloads a checkpoint into the local Hub cache: the files of one commit, eight at a time.
 
 The files are fetched over plain HTTP by the reader that also fetches headers, within its bounds, and compared with the
-hashes that the listing states. huggingface_hub's own download would build paths from headers of the server, and its Xet
-client takes addresses from them and cannot be given a deadline.
+hashes that the listing states. huggingface_hub's own download builds paths from server headers, and its Xet client takes URLs
+from them and has no deadline.
 
-Ctrl-C reaches who waits for the threads here, and `atlas.cli` then sweeps up and ends the process without waiting. Whole
-files stay in the cache, and another download goes on from there.
+On Ctrl-C, `atlas.cli` removes partial files and ends the process without waiting for the threads. Complete files stay in
+the cache, and the next download continues from there.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from queue import Empty, SimpleQueue
 from typing import BinaryIO
 
 from atlas.checkpoint import cache, contents, index
-from atlas.checkpoint.client import http, offline, ready
-from atlas.checkpoint.patience import patiently
-from atlas.checkpoint.refusals import Refusals
-from atlas.checkpoint.remote import Repository, require_few
+from atlas.checkpoint.hub_errors import HubErrors
+from atlas.checkpoint.remote import Repository, check_file_count
+from atlas.checkpoint.retry import with_retries
+from atlas.checkpoint.settings import http, offline, ready
 from atlas.checkpoint.snapshot import complete
 from atlas.checkpoint.workers import submit
 from atlas.errors import CheckpointError, HubError
 
 AT_ONCE = 8
-"""Files that are fetched at the same time."""
-_WORTH_GOING_ON = 2**20
-"""Bytes that must have come since a connection failed, for another to be tried beyond the retry policy."""
+"""Files fetched in parallel."""
+_LEAST_PROGRESS_BYTES = 2**20
+"""Bytes that a connection must have delivered for another one to be tried beyond the retry policy."""
 _STOPPING_SECONDS = 2.0
-"""How long a failed download waits for its other files to be let go."""
+"""How long a failed download waits for its other threads."""
 _PARTIAL = re.compile(r".*\.[0-9a-f]{8}\.incomplete")
 
 
 def download(repo: str, revision: str | None = None, *, progress: bool = True) -> Path:
-    """The folder of the snapshot, of which the files are fetched that are not there yet.
+    """Fetch the missing files of a snapshot and return its folder.
 
-    Of the weights only those that are the model, not a second copy of them beside it; of the rest the JSON files.
+    Of the weights only those that are the model, not a second copy of them next to it; of the other files the JSON files.
 
     Args:
         progress: draw a bar on stderr, whether or not that is a terminal.
 
     Raises:
-        HubError: access is refused, the Hub cannot be reached, or the download broke off.
+        HubError: access is refused, the Hub cannot be reached, or the download failed.
     """
     ready()
     snapshot = complete(repo, revision)
@@ -59,7 +59,7 @@ def download(repo: str, revision: str | None = None, *, progress: bool = True) -
     sizes = {name: repository.below([name]).get(name) for name in _wanted(repository)}
     wanted = {name: size for name, size in sizes.items() if size is not None}
     folder = cache.root(repo) / "snapshots" / repository.revision
-    with Refusals(repo):
+    with HubErrors(repo):
         missing = {name: size for name, size in wanted.items() if not _is_there(folder / name, size)}
         folder.mkdir(parents=True, exist_ok=True)
         _check_space(folder, sum(missing.values()), repo)
@@ -69,7 +69,7 @@ def download(repo: str, revision: str | None = None, *, progress: bool = True) -
 
 
 class _Download:
-    """Files of one repository that several threads fetch."""
+    """Fetches files of one repository with several threads."""
 
     def __init__(self, repository: Repository, missing: dict[str, int]) -> None:
         self._repository = repository
@@ -77,15 +77,15 @@ class _Download:
         self._waiting: SimpleQueue[tuple[str, int]] = SimpleQueue()
         for item in sorted(missing.items(), key=lambda item: item[1]):
             self._waiting.put(item)
-        self._lanes = min(AT_ONCE, len(missing))
+        self._threads = min(AT_ONCE, len(missing))
         self._stopped = threading.Event()
-        self._came = 0
+        self.received = 0
         self._counting = threading.Lock()
 
     def run(self, progress: bool) -> None:
         from tqdm import tqdm  # type: ignore[import-untyped]
 
-        lanes = [submit(self._lane) for _ in range(self._lanes)]
+        futures = [submit(self._fetch_files) for _ in range(self._threads)]
         bar = tqdm(
             total=self._total,
             desc="Downloading",
@@ -95,30 +95,30 @@ class _Download:
             leave=False,
         )
         try:
-            for came in self._until_done(lanes):
+            for came in self._until_done(futures):
                 bar.update(came - bar.n)
         except Exception:  # not of Ctrl-C, which waits for nobody
             self._stopped.set()
-            wait(lanes, timeout=_STOPPING_SECONDS)
-            sweep(cache.root(self._repository.location))
+            wait(futures, timeout=_STOPPING_SECONDS)
+            remove_partial_files(cache.root(self._repository.location))
             raise
         finally:
             self._stopped.set()
             bar.close()
 
-    def _until_done(self, lanes: list[Future[None]]) -> Iterator[int]:
-        pending = set(lanes)
+    def _until_done(self, futures: list[Future[None]]) -> Iterator[int]:
+        pending = set(futures)
         while pending:
             done, pending = wait(pending, timeout=0.2, return_when="FIRST_EXCEPTION")
-            for lane in done:
-                lane.result()
-            yield self._came
+            for future in done:
+                future.result()
+            yield self.received
 
-    def _lane(self) -> None:
+    def _fetch_files(self) -> None:
         with suppress(Empty):
             while not self._stopped.is_set():
                 name, size = self._waiting.get_nowait()
-                with Refusals(self._repository.location, name):
+                with HubErrors(self._repository.location, name):
                     hashes = self._repository.hashes()
                     fetch = partial(self._fetch, name, size)
                     repo, commit = self._repository.location, self._repository.revision
@@ -127,12 +127,12 @@ class _Download:
     def _fetch(self, name: str, size: int, file: BinaryIO) -> None:
         while (begin := file.tell()) < size:
             try:
-                patiently(partial(self._go_on, name, size, file))
+                with_retries(partial(self._fetch_rest, name, size, file))
             except http().HTTPError:
-                if file.tell() - begin < _WORTH_GOING_ON:
+                if file.tell() - begin < _LEAST_PROGRESS_BYTES:
                     raise
 
-    def _go_on(self, name: str, size: int, file: BinaryIO) -> None:
+    def _fetch_rest(self, name: str, size: int, file: BinaryIO) -> None:
         def write(piece: bytes) -> None:
             if self._stopped.is_set():
                 raise HubError(
@@ -140,14 +140,14 @@ class _Download:
                 )
             file.write(piece)
             with self._counting:
-                self._came += len(piece)
+                self.received += len(piece)
 
         if file.tell() < size:
-            self._repository.reader.rest(name, file.tell(), size, write)
+            self._repository.reader.read_from(name, file.tell(), size, write)
 
 
-def sweep(below: Path | None = None) -> None:
-    """Remove the partial files that this process is writing and nobody can use, where the system tells which (Linux).
+def remove_partial_files(below: Path | None = None) -> None:
+    """Remove the partial files that this process is writing, where the system lists them (Linux).
 
     Args:
         below: only those in this folder.
@@ -169,7 +169,7 @@ def _check_space(folder: Path, needed: int, repo: str) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise HubError(
-            f"{repo}: {needed:,} bytes are to be fetched, and the disk of {folder} has {free:,} free",
+            f"{repo}: the download needs {needed:,} bytes, the disk of {folder} has {free:,} free",
             hint="free some space, or set HF_HOME to a folder on another disk",
             code="cache",
         )
@@ -181,12 +181,12 @@ def _wanted(repository: Repository) -> list[str]:
 
 def _weights(repository: Repository) -> list[str]:
     names = repository.files()
-    listed = contents.index_of(names)
-    if listed is not None:
+    index_name = contents.index_of(names)
+    if index_name is not None:
         try:
-            files = index.parse(repository.text(listed), listed, listed).files()
-            require_few(repository.location, files, "named by its index")
+            files = index.parse(repository.text(index_name), index_name, index_name).files()
+            check_file_count(repository.location, files, "named by its index")
             return list(files)
         except CheckpointError:
-            pass  # it is fetched, and it is for the verifier to say what is wrong with it
+            pass  # the index is fetched, and the verifier reports its fault
     return list(contents.series(contents.weights(names)).files)

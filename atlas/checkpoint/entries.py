@@ -1,7 +1,7 @@
 """A safetensors header that is not as `atlas.checkpoint.scan` expects: JSON decoded, each value of the right kind, or what is wrong.
 
-Python's decoder and the library's differ where nobody looks: Python takes NaN, half a surrogate pair
-and the integer -0, and keeps the last of two equal keys in silence. Each is caught here.
+Python's JSON decoder differs from the safetensors library's: Python accepts NaN, half a surrogate pair and the
+integer -0, and silently keeps the last of two equal keys. Each is caught here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DECODER_MINUS_ZERO = json.JSONDecoder(object_pairs_hook=tuple, parse_int=_integ
 
 
 def decode(raw: bytes) -> dict[str, Any]:
-    """The header's object as it stands.
+    """The header's JSON object, unchecked.
 
     Raises:
         Malformed: where the JSON goes wrong.
@@ -54,7 +54,7 @@ def decode(raw: bytes) -> dict[str, Any]:
         raise Malformed(f"the header is not JSON: {error.msg} at byte {at:,}, near {show(near)}") from None
     except ValueError as error:
         # Python's limit on the digits of an integer, which has no class of its own.
-        raise Malformed(f"the header has a number beyond all bounds: {error}") from None
+        raise Malformed(f"the header has a number out of range: {error}") from None
     except RecursionError:
         raise Malformed("the header is nested too deeply; expected three levels") from None
     except MemoryError:
@@ -66,14 +66,14 @@ _FIRST_WINDOW_BYTES, _LAST_WINDOW_BYTES = 2**9, 2**16
 
 
 def member(data: bytes, at: int, end: int) -> tuple[str, Any, int]:
-    """The name and the value that stand in the header at a byte, if they are short, and where they end.
+    """The name and value at a byte of the header, if they are short, and the byte where they end.
 
     Raises:
         Malformed: it is not JSON, or too long to look at.
     """
     window = _FIRST_WINDOW_BYTES
     while True:
-        # A character that the window cuts lies after all that is decoded.
+        # A character cut by the window comes after all that is decoded.
         text = data[at : min(end, at + window)].decode("utf-8", "replace")
         try:
             name, stop = _DECODER.raw_decode(text, _skipped(text, 0))
@@ -106,7 +106,7 @@ def _unique(pairs: tuple[tuple[str, Any], ...], has: str) -> dict[str, Any]:
 
 
 def metadata(found: Any) -> dict[str, str]:
-    """What stands under `__metadata__`, which must be a map of strings to strings.
+    """The value of `__metadata__`, which must be an object of strings.
 
     Raises:
         Malformed: it is not.

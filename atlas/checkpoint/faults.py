@@ -1,11 +1,11 @@
-"""A fault of a checkpoint file, in words; and what a file is when it is not safetensors at all.
+"""A fault of a checkpoint file as a message, and the recognition of files that are not safetensors.
 
-Two things lie in place of weights so often that they have a code of their own, `pointer`: the three
-lines that Git LFS leaves in a clone made without it, and the web page that a server sends instead of
-the file. The rest is `header`: other formats, known by their signatures, text, and damage.
+Two kinds of file are found in place of weights so often that they have a code of their own, `pointer`: Git LFS
+pointers, and web pages that a server sent instead of the file. The rest is `header`: other formats (recognised
+by their signatures), text, and damaged files.
 
-A safetensors file opens with a length, which may be any eight bytes. So a file is asked for its
-signature only after it has failed to be safetensors.
+A safetensors file begins with a length, which may be any eight bytes. So other formats are tried only after the
+file has failed to parse as safetensors.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Fault:
 
     Attributes:
         code: `pointer`, `header`, `offsets`, `truncated` or `trailing`.
-        expected, found: sizes in bytes, or words; None where the message says it all.
-        count: for how many faults it stands: the last of many stands for those that have no message of their own.
+        expected, found: sizes in bytes, or text; None where the message is enough.
+        count: the number of faults it covers; the last of many covers those without a message of their own.
     """
 
     code: str
@@ -40,12 +40,12 @@ class Fault:
 
 
 class Malformed(Exception):
-    """Ends the reading of a header or of one entry: a `Fault` that does not know its address yet."""
+    """Raised when a header or an entry cannot be read: a `Fault` whose address is not known yet."""
 
     def __init__(
         self,
         what: str,
-        hint: str = "download the file again; if it is as published, what wrote it is at fault",
+        hint: str = "download the file again; if the published file is the same, the program that wrote it is at fault",
         *,
         code: str = "header",
         expected: int | str | None = None,
@@ -70,12 +70,12 @@ _CLIPPED.maxlevel = 2
 
 
 def show(value: object) -> str:
-    """A JSON value as a message shows it: quoted, escaped, and never long."""
+    """A JSON value for a message: quoted, escaped and shortened."""
     return _CLIPPED.repr(value)
 
 
 def not_a_header(prefix: bytes, file_bytes: int) -> Malformed:
-    """What a file is whose first bytes are not a length and that many bytes beginning with `{`."""
+    """The fault of a file whose first bytes are not a length followed by a header of that length that begins with `{`."""
     if not prefix:
         return Malformed("the file is empty", AGAIN, found=0)
     if len(prefix) < LENGTH_BYTES:
@@ -144,6 +144,8 @@ _FORMATS = (
 
 _WEB_PAGE = re.compile(r"\ufeff?\s*<(!doctype|!--|\?xml|html|head|body|script)", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
+_HUB_PAGE = re.compile(r"([^<>\"]{1,200}?) · ([\w.-]+/[\w.-]+) at \S")
+"""The title of the Hub's page about one file: `config.json · owner/name at main`."""
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ufffd]")
 
 
@@ -165,6 +167,12 @@ def _recognise(prefix: bytes) -> Malformed | None:
     text = prefix.decode("utf-8", "replace")
     if _WEB_PAGE.match(text):
         title = _TITLE.search(text)
+        if page := _HUB_PAGE.search(text):
+            return Malformed(
+                f"the file is the Hub's web page about {show(page[1])} in {show(page[2])}, not the file itself",
+                "a /blob/ URL gives the page; download the same URL with /resolve/ in place of /blob/",
+                code="pointer",
+            )
         return Malformed(
             f"the file is a web page that begins {_line(text)}, not weights"
             if title is None
@@ -178,7 +186,7 @@ def _recognise(prefix: bytes) -> Malformed | None:
     kind = "JSON text" if text.lstrip()[0] in "{[" else "text"
     return Malformed(
         f"the file is {kind} that begins {_line(text)}, not safetensors",
-        f"if a server sent it instead of the file, it says why; {AGAIN}",
+        f"a server may have sent it instead of the file; {AGAIN}",
     )
 
 

@@ -1,11 +1,11 @@
-"""What a check finds: one finding for one cause, with its code, its severity and the exit status it means.
+"""The findings of a check: one finding for each cause, with its code, severity and exit status.
 
-    error    2   what is named as weights, their index or their configuration cannot be read
+    error    2   the weights, their index or their configuration cannot be read
     error    1   it can be read, and something in it is wrong
     warning  0   worth a look; an error where the check is strict
     note     0   unusual, and right
 
-A message is one sentence with an address; where something can be done about it, it says what after a semicolon.
+A message is one sentence with an address; after a semicolon follows what to try.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Finding:
     Attributes:
         tensor: the tensor, or the first of several.
         file: the file's name in its folder or repository.
-        expected, found: a count, a shape, or words; None where the message says it all. Of `nonfinite`, `found` is where the
-            first value is.
-        count: for how many tensors it stands; of what is wrong with whole files, for how many files; of
-            `nonfinite`, for how many values.
+        expected, found: a count, a shape, or text; None where the message is enough. For `nonfinite`, `found` is the place of
+            the first value.
+        count: the number of tensors it covers; of files for faults of whole files, of values for
+            `nonfinite`.
     """
 
     code: str
@@ -54,9 +54,9 @@ note = partial(Finding, severity="note", exit_code=0)
 def judged(
     findings: Sequence[Finding], *, ignore: Collection[str] = (), strict: bool = False
 ) -> tuple[tuple[Finding, ...], dict[str, int]]:
-    """The findings that count, gravest first; and of those that are ignored, how many have which code.
+    """The findings that are not ignored, most severe first, and the number of ignored ones by code.
 
-    What cannot be read cannot be ignored: nothing would be known of it.
+    Findings about unreadable files are never ignored: nothing else is known of such files.
     """
     kept = [finding for finding in findings if finding.code not in ignore or finding.exit_code == 2]
     left_out = Counter(
@@ -73,11 +73,11 @@ def judged(
 
 
 LONGEST_WORD, LONGEST_MESSAGE, MOST_DIMS = 1_000, 4_000, 64
-"""Of what a finding says; a name may be as long as the header it stands in."""
+"""Limits on the text of a finding; a name may be as long as its header."""
 
 
 def _shortened(finding: Finding) -> Finding:
-    """A finding with what is too long in it cut, and said to be."""
+    """A finding whose long texts are shortened, with their length stated."""
     return replace(
         finding,
         tensor=_cut(finding.tensor, LONGEST_WORD),
@@ -101,12 +101,12 @@ def _cut(value: Cut, most: int) -> Cut:
 
 
 def said(message: str, hint: str) -> str:
-    """A message and what to try, as one sentence."""
+    """A message and a hint as one sentence."""
     return f"{message}; {hint}" if hint else message
 
 
 def listing(names: Sequence[str], most: int = 3) -> str:
-    """`a, b, c and 5 more`; a name that is too long to be read is cut."""
+    """`a, b, c and 5 more`; long names are shortened."""
     names = [
         name if len(name) <= LONGEST_WORD else _cut(name, LONGEST_WORD) for name in names[: most + 1]
     ] + [*names[most + 1 :]]

@@ -1,24 +1,24 @@
-"""The header of one safetensors file: every fault in it named, no weight read.
+"""Reads the header of one safetensors file and reports every fault in it; no weights are read.
 
     8 bytes   n, little-endian, at most 100,000,000
     n bytes   JSON in UTF-8: {"__metadata__": {"format": "pt"},
                               "wq": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}, …}
-    the rest  the tensors' data without holes; offsets count from its first byte
+    the rest  the tensors' data without gaps; offsets count from its first byte
 
-The header is a few kilobytes in front of gigabytes, so a file can be judged by its first bytes and its
-size, on disk or over HTTP: `examine` is a pure function of these two. It is lenient and reports all it
-finds; `parse` and `read_header` are strict and raise the first.
+The header is a few kilobytes in front of gigabytes, so the first bytes and the size are enough to check a
+file, on disk or over HTTP: `examine` is a pure function of these two. It reports all faults;
+`parse` and `read_header` raise the first.
 
-A fault's code says how far the reading came. `pointer`, `header`: the bytes do not give names, dtypes,
-shapes and offsets, and there is no `Header`. `offsets`: they do, and contradict each other.
-`truncated`, `trailing`: they agree, but the file is not as long as they say.
+A fault's code shows how far the reader got. `pointer`, `header`: there is no readable header, so no
+`Header`. `offsets`: the header is readable, and its entries contradict each other. `truncated`,
+`trailing`: the entries agree, but the file has another length.
 
-What is accepted here, the safetensors library (0.8.0) accepts. It also reads what is refused here:
+Every file accepted here is accepted by the safetensors library (0.8.0). The library also accepts what is refused here:
 
-- a key that stands twice in an object. The format forbids it; the library keeps the last, so that a
-  tensor vanishes unseen;
+- a key that occurs twice in an object. The format forbids it; the library keeps the last value, so a
+  tensor is lost silently;
 - white space before the `{`. The format forbids it;
-- a field beside dtype, shape and data_offsets. The library ignores it, whatever it meant;
+- a field other than dtype, shape and data_offsets. The library ignores it;
 - an entry of more than 64 KiB with escapes in the names of its fields, in a header of more than 4 MiB;
 - an entry written `["F32", [1], [0, 4]]`, or a dtype written `{"F32": null}`. Accidents of how the
   library decodes, which other readers do not share.
@@ -51,7 +51,7 @@ __all__ = [
     "read_header",
 ]
 
-# As much as it takes to say what a file is that is not safetensors.
+# Enough to recognise the format of a file that is not safetensors.
 _SIGNATURE_BYTES = 1024
 
 
@@ -73,12 +73,12 @@ def read_header(path: str | os.PathLike[str]) -> Header:
 
 
 def examine_file(path: str | os.PathLike[str]) -> Examined:
-    """The header of the file at `path` and all its faults, of which one is that it cannot be read."""
+    """The header of the file at `path` and all its faults; a file that cannot be read is a fault too."""
     # A path need not be text, but a message must be.
     where = os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
     file = -1
     try:
-        # Not waiting: opening a FIFO would otherwise wait until somebody writes.
+        # O_NONBLOCK: opening a FIFO would otherwise block until another process writes.
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
@@ -111,7 +111,7 @@ def bytes_needed(prefix: bytes, file_bytes: int) -> int:
 
 
 def parse(prefix: bytes, file_bytes: int, where: str) -> Header:
-    """`examine`, for who wants a sound file or none.
+    """Like `examine`, but a file with any fault raises.
 
     Raises:
         CheckpointError: with the code of the first fault.
@@ -154,9 +154,9 @@ def _header(tensors: list[Tensor], metadata: dict[str, str], header_bytes: int, 
     """The header of these tensors, in any order.
 
     Raises:
-        Malformed: a name stands twice.
+        Malformed: a name occurs twice.
     """
-    # By one integer at a time, which are there already, and not by pairs that would have to be made.
+    # Two sorts by integers that exist already; one sort by pairs would have to build the pairs.
     tensors.sort(key=attrgetter("end"))
     tensors.sort(key=attrgetter("begin"))
     by_name = {tensor.name: tensor for tensor in tensors}

@@ -1,8 +1,8 @@
-"""The index of a sharded checkpoint: which file each tensor lies in.
+"""The index of a sharded checkpoint: which file holds each tensor.
 
     {"metadata": {"total_size": 16060522496}, "weight_map": {"lm_head.weight": "model-00004-of-00004.safetensors", …}}
 
-It decides which files are the model. Loaders join its names to the folder as they stand, so a name that leads out of the
+It defines which files are the model. Loaders join its file names to the folder unchecked, so a name that leads out of the
 folder is refused here.
 """
 
@@ -26,7 +26,7 @@ class Index:
 
     Attributes:
         places: tensor -> the name of its file.
-        total_size: the bytes of all tensors together, as it says; anything, or None where it does not say.
+        total_size: the stated bytes of all tensors together; any JSON value, or None where it is not stated.
     """
 
     name: str
@@ -46,14 +46,14 @@ def parse(data: bytes, name: str, where: str) -> Index:
         where: its path or address, for the messages.
 
     Raises:
-        CheckpointError: with the code `index`, and what it is instead.
+        CheckpointError: with the code `index`, if it cannot be used.
     """
     table = _decoded(data, where)
     if not isinstance(table, dict):
         raise _wrong(f"{where}: the index is {show(table)}; expected an object with a weight_map")
     places = table.get("weight_map")
     if not isinstance(places, dict) or not places:
-        found = "it has none" if places is None else f"found {show(places)}"
+        found = "it is absent" if places is None else f"found {show(places)}"
         raise _wrong(f"{where}: the index needs a weight_map of tensors and their files; {found}", AGAIN)
     odd = [file for file in places.values() if not isinstance(file, str)]
     files = odd or set(places.values())
@@ -83,7 +83,7 @@ def _decoded(data: bytes, where: str) -> Any:
             "run `git lfs pull` in its folder, or download it again",
         )
     if data.count(b",") > MOST_VALUES:
-        raise _wrong(f"{where}: the index has more than {MOST_VALUES:,} values, which none has")
+        raise _wrong(f"{where}: the index has more than {MOST_VALUES:,} values; no real index is that large")
     if not data.strip():
         raise _wrong(f"{where}: the index is empty", AGAIN)
     try:

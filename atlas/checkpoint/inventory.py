@@ -1,6 +1,6 @@
-"""What a checkpoint holds: its files, the tensors in them, and what is wrong with the files by themselves.
+"""The inventory of a checkpoint: its files, their tensors, and the faults that show without a model description.
 
-Nothing here knows a model. What the files hold is compared with a description in `atlas.verification`.
+`atlas.verification` compares the inventory with a description.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from atlas.checkpoint import adapter, listed
+from atlas.checkpoint import adapter, index_check, loaders
 from atlas.checkpoint.faults import Fault, show
 from atlas.checkpoint.findings import Finding, listing, said, unreadable
 from atlas.checkpoint.header import Examined, Header, Tensor
-from atlas.checkpoint.listed import Astray
+from atlas.checkpoint.index_check import Misplaced
+from atlas.checkpoint.loaders import LoaderFiles
 from atlas.checkpoint.selection import choose
 from atlas.checkpoint.store import Store
 
@@ -22,18 +23,20 @@ class Inventory:
     """A checkpoint's files, read.
 
     Attributes:
-        sizes: every file of the store, and its size; None for a link that leads nowhere.
+        sizes: every file of the store -> its size; None for a broken link.
         headers: file -> its header, of each file of the model that has one.
-        tensors: name -> the tensor; of several copies the one where the index says it is, else the first.
-        places: name -> the file in which the index says it is; empty where there is no index.
-        absent: file of the model that is not there -> how that shows.
-        unread: files of the model that are there without a readable header.
-        astray: the index's tensors that are not where it says.
-        outside: those that it places in files which were not asked for.
-        one_of_many: the one file is by its name a part of a model, and nothing tells which.
-        shares: each file holds a share of every matrix, as Meta's model-parallel files do.
-        findings: what is wrong with files and index, as far as it takes no description to see.
-        bytes_read: those of the headers and of the index.
+        tensors: name -> the tensor; of several copies the one in the file that the index names, else the first.
+        places: name -> its file according to the index; empty without an index.
+        absent: missing file of the model -> "is not there", or that it is a broken link.
+        unread: files of the model that exist and have no readable header.
+        misplaced: tensors that are in another file than the index names, or in none.
+        outside: tensors in files that the index names and that were not requested.
+        one_of_many: the one file is a shard by its name, and no index lists what it should hold.
+        shares: each file holds a tensor-parallel share of every matrix, as Meta's model-parallel files do.
+        loaders: the weight files that each loader opens.
+        truncated: tensors whose data is cut off or missing at the end of a truncated file; they do not count as found.
+        findings: faults of the files and the index that show without a description.
+        bytes_read: bytes read of headers and index.
     """
 
     store: Store
@@ -43,33 +46,35 @@ class Inventory:
     places: Mapping[str, str] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
-    astray: Astray = field(default_factory=Astray)
+    misplaced: Misplaced = field(default_factory=Misplaced)
     outside: frozenset[str] = frozenset()
     one_of_many: bool = False
     shares: bool = False
+    loaders: LoaderFiles = field(default_factory=LoaderFiles)
+    truncated: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
     bytes_read: int = 0
 
     def known_names(self) -> Set[str]:
-        """The names of its tensors, and what the index says of those in files that are not there or were not asked for."""
-        hanging = (name for names in self.astray.hanging.values() for name in names)
-        return {*self.tensors, *hanging, *self.outside}
+        """The names of its tensors, and those that the index lists in missing or unrequested files."""
+        unavailable = (name for names in self.misplaced.in_absent_file.values() for name in names)
+        return {*self.tensors, *unavailable, *self.outside}
 
     def file_of(self, tensor: Tensor) -> str | None:
-        """The file a tensor lies in; None for one that is joined from shares."""
+        """The file that holds a tensor; None for one that is joined from tensor-parallel shares."""
         return next(
-            (file for file, held in self.headers.items() if held.tensors.get(tensor.name) == tensor), None
+            (file for file, header in self.headers.items() if header.tensors.get(tensor.name) == tensor), None
         )
 
 
 def take(store: Store, only: str | None = None) -> Inventory:
-    """Read every header of the model that a store holds.
+    """Read every header of the model in a store.
 
     Args:
-        only: the one weight file, or the index, that was asked for.
+        only: the one weight file, or the index, that was requested.
 
     Raises:
-        CheckpointError: there are no weights that can be read: none at all, pickles only, another format.
+        CheckpointError: there are no safetensors weights: no files, pickles only, or another format.
     """
     sizes = store.files()
     chosen = choose(store, sizes, only)
@@ -86,23 +91,26 @@ def take(store: Store, only: str | None = None) -> Inventory:
     absent = dict.fromkeys(chosen.series.absent, "is not there")
     for file in chosen.series.files:
         if sizes.get(file) is None:
-            absent[file] = "is a link that leads nowhere" if file in sizes else "is not there"
+            absent[file] = "is a broken link" if file in sizes else "is not there"
     places = chosen.index.places if chosen.index else {}
     tensors = _tensors(headers, places)
-    astray = listed.astray(places, headers, tensors, chosen.outside)
+    misplaced = index_check.misplaced(places, headers, tensors, chosen.outside)
     findings = [*chosen.findings, *_faults(there, examined)]
+    if chosen.whole is not None and chosen.index is not None and len(headers) == len(chosen.series.files):
+        ((_, whole),) = store.examine([chosen.whole])
+        findings += loaders.whole_next_to_index(chosen.index, store.location, tensors, whole)
     once = len(tensors) == sum(len(header.tensors) for header in headers.values())
     if not once and not chosen.series.shares:
         findings += _duplicates(headers)
     if chosen.index is not None:
         where = f"{store.location}/{chosen.index.name}"
-        findings += listed.findings(chosen.index, astray, headers, absent, where)
+        findings += index_check.findings(chosen.index, misplaced, headers, absent, where)
         if (
             once
-            and not (astray.elsewhere or astray.nowhere or absent or chosen.outside)
+            and not (misplaced.in_another_file or misplaced.in_no_file or absent or chosen.outside)
             and len(headers) == len(there)
         ):
-            findings += listed.total_size(chosen.index, headers, where)
+            findings += index_check.total_size(chosen.index, headers, where)
     return Inventory(
         store=store,
         sizes=sizes,
@@ -111,10 +119,12 @@ def take(store: Store, only: str | None = None) -> Inventory:
         places=places,
         absent=absent,
         unread=tuple(file for file in there if file not in headers),
-        astray=astray,
+        misplaced=misplaced,
         outside=chosen.outside,
         one_of_many=chosen.one_of_many,
         shares=chosen.series.shares,
+        loaders=loaders.loader_files([file for file in sizes if sizes[file] is not None], chosen.index),
+        truncated=_truncated(headers, tensors),
         findings=tuple(findings),
         bytes_read=chosen.bytes_read + sum(header.data_start for header in headers.values()),
     )
@@ -138,6 +148,18 @@ def _tensors(headers: Mapping[str, Header], places: Mapping[str, str]) -> dict[s
     return found
 
 
+def _truncated(headers: Mapping[str, Header], tensors: Mapping[str, Tensor]) -> frozenset[str]:
+    """The tensors whose data a truncated file does not hold whole."""
+    return frozenset(
+        tensor.name
+        for header in headers.values()
+        if header.file_bytes - header.data_start < header.data_bytes
+        for tensor in header.tensors.values()
+        if tensor.end > max(header.file_bytes - header.data_start, tensor.begin)
+        and tensors[tensor.name] is tensor
+    )
+
+
 def _duplicates(headers: Mapping[str, Header]) -> Iterator[Finding]:
     """Names in two files, one finding for each pair of files."""
     first: dict[str, str] = {}
@@ -153,13 +175,13 @@ def _duplicates(headers: Mapping[str, Header]) -> Iterator[Finding]:
             file=file,
             found=other,
             count=len(names),
-            message=f"{listing([show(name) for name in names])} {'lies' if len(names) == 1 else 'lie'} in {other} and in {file}; "
-            "a loader takes whichever it reads last",
+            message=f"{listing([show(name) for name in names])} {'is' if len(names) == 1 else 'are'} in {other} and in {file}; "
+            "a loader uses the copy it reads last",
         )
 
 
 def _faults(files: Sequence[str], examined: Mapping[str, Examined]) -> Iterator[Finding]:
-    """What is wrong with each file by itself, once for each kind; where all of several are pointers, once for all."""
+    """The faults of each file, one finding for each kind; where all files are pointers, one finding for all."""
     pointers = [fault for file in files for fault in examined[file].faults if fault.code == "pointer"]
     if len(pointers) > 1 and len(pointers) == len(files):
         first = pointers[0]

@@ -1,4 +1,4 @@
-"""Names of files and commits as a server or a cache states them: which of them may become part of a path."""
+"""Checks of file names and commits that come from a server or a cache, before they become part of a path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 
 def possible(name: object) -> bool:
-    """Whether git could hold a file of this name: no part of it is empty, `.` or `..`, and it is text without a null byte."""
+    """Whether git can store a file of this name: no part is empty, `.` or `..`, and the name is text without a null byte."""
     if not isinstance(name, str) or "\0" in name:
         return False
     try:
@@ -24,7 +24,7 @@ def possible(name: object) -> bool:
 
 
 def portable(name: str) -> bool:
-    """Whether a possible name leads to the same place below a folder on every system, and can be shown on one line."""
+    """Whether a valid name means the same file on every operating system, and prints on one line."""
     return (
         "\\" not in name
         and not _DRIVE.match(name)

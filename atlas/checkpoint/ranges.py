@@ -1,7 +1,7 @@
-"""Files of one repository at one commit, read over HTTP: small ones whole, of weights the first bytes.
+"""Reads files of one repository at one commit over HTTP: small files whole, of weights the first bytes.
 
-What a range reply promises is checked here, because a
-server that is wrong about it would have us download the weights, or judge the bytes of another place.
+The headers of a range reply are checked here: a server that gets them wrong would make us download the weights, or read
+other bytes than those requested.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from atlas.checkpoint.bodies import COMPRESSED, PLAIN, body, decoded, paced
 from atlas.checkpoint.header import bytes_needed
-from atlas.checkpoint.patience import patiently
-from atlas.checkpoint.refusals import Refusals
-from atlas.checkpoint.wire import Reply, Wire
+from atlas.checkpoint.http_session import HttpSession, Reply
+from atlas.checkpoint.hub_errors import HubErrors
+from atlas.checkpoint.response_body import COMPRESSED, PLAIN, TEXT_WITHIN, body, decoded, rate_limited
+from atlas.checkpoint.retry import with_retries
 from atlas.errors import HubError
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
@@ -31,10 +31,10 @@ _PART_BYTES = 2**35
 class Reader:
     """Reads files; several threads may use it."""
 
-    def __init__(self, repo: str, commit: str, wire: Wire) -> None:
+    def __init__(self, repo: str, commit: str, session: HttpSession) -> None:
         self.repo = repo
         self.commit = commit
-        self._wire = wire
+        self._session = session
         self._header_bytes_left = MOST_HEADER_BYTES
         self._reserving = threading.Lock()
 
@@ -44,8 +44,8 @@ class Reader:
         Raises:
             HubError: it could not be read, or is not as long as it should be.
         """
-        with Refusals(self.repo, name):
-            return patiently(partial(self._whole, name, file_bytes))
+        with HubErrors(self.repo, name):
+            return with_retries(partial(self._whole, name, file_bytes))
 
     def prefix(self, name: str, first: int, file_bytes: int) -> bytes:
         """The first bytes of a safetensors file, all of its header among them.
@@ -65,15 +65,15 @@ class Reader:
         return data
 
     def _range(self, name: str, begin: int, end: int, file_bytes: int) -> bytes:
-        with Refusals(self.repo, name):
-            return patiently(partial(self._part, name, begin, end, file_bytes))
+        with HubErrors(self.repo, name):
+            return with_retries(partial(self._part, name, begin, end, file_bytes))
 
-    def rest(self, name: str, begin: int, file_bytes: int, write: Callable[[bytes], object]) -> None:
+    def read_from(self, name: str, begin: int, file_bytes: int, write: Callable[[bytes], object]) -> None:
         """A file from its byte `begin` on, handed over piece by piece; at most 32 GiB in one call.
 
         Raises:
-            HubError: it is not as long as it should be, or comes too slowly.
-            Exception: the HTTP library's, where the connection failed; what was handed over until then is good.
+            HubError: it is not as long as it should be, or arrives too slowly.
+            Exception: the HTTP library's, where the connection failed; the bytes written until then are valid.
         """
         where, end = f"{self.repo}/{name}", min(begin + _PART_BYTES, file_bytes)
         part = {} if (begin, end) == (0, file_bytes) else {"range": f"bytes={begin}-{end - 1}"}
@@ -83,7 +83,7 @@ class Reader:
             elif reply.response.headers.get("content-encoding", "identity") != "identity":
                 raise _compressed(where)
             came = begin
-            for piece in paced(reply.response.iter_raw(), where):
+            for piece in rate_limited(reply.response.iter_raw(), where):
                 came += len(piece)
                 if came > end:
                     raise _other_length(end - begin, "more", where)
@@ -96,7 +96,7 @@ class Reader:
             self._header_bytes_left -= header_bytes
             if self._header_bytes_left < 0:
                 raise HubError(
-                    f"{self.repo}: the headers of its weight files come to more than {MOST_HEADER_BYTES:,} bytes,"
+                    f"{self.repo}: the headers of its weight files take more than {MOST_HEADER_BYTES:,} bytes,"
                     " the most that is read over the network",
                     code="transfer",
                 )
@@ -104,7 +104,7 @@ class Reader:
     def _whole(self, name: str, file_bytes: int) -> bytes:
         where = f"{self.repo}/{name}"
         with self._reply(name, where, COMPRESSED) as reply:
-            return _exactly(file_bytes, decoded(reply.response, where), where)
+            return _exactly(file_bytes, decoded(reply.response, where), where, within=TEXT_WITHIN)
 
     def _part(self, name: str, begin: int, end: int, file_bytes: int) -> bytes:
         where = f"{self.repo}/{name}"
@@ -116,7 +116,7 @@ class Reader:
     def _check_size(size: int, file_bytes: int, where: str) -> None:
         if size != file_bytes:
             raise HubError(
-                f"{where}: the listing says {file_bytes:,} bytes, but the server that has the file {size:,}",
+                f"{where}: the listing states {file_bytes:,} bytes, the file server {size:,}",
                 hint="try again later: the two may have been asked at different times",
                 code="transfer",
             )
@@ -124,28 +124,28 @@ class Reader:
     def _reply(self, name: str, where: str, headers: dict[str, str]) -> AbstractContextManager[Reply]:
         from huggingface_hub import hf_hub_url
 
-        return self._wire.reply(hf_hub_url(self.repo, name, revision=self.commit), where, headers)
+        return self._session.reply(hf_hub_url(self.repo, name, revision=self.commit), where, headers)
 
 
-def _exactly(wanted: int, pieces: Iterable[bytes], where: str) -> bytes:
-    """The pieces together, which must come to so many bytes; of more, no more is read than shows it.
+def _exactly(wanted: int, pieces: Iterable[bytes], where: str, *, within: float | None = None) -> bytes:
+    """The joined pieces, which must have exactly this length; reading stops once there are more.
 
     Raises:
-        HubError: they do not, or not in a reasonable time.
+        HubError: the length differs, or the server is too slow.
     """
-    data = body(pieces, wanted, where)
+    data = body(pieces, wanted, where, within=within)
     if len(data) != wanted:
         raise _other_length(wanted, "more" if len(data) > wanted else f"{len(data):,}", where)
     return data
 
 
 def _other_length(wanted: int, came: str, where: str) -> HubError:
-    return HubError(f"{where}: {wanted:,} bytes were expected, {came} came", code="transfer")
+    return HubError(f"{where}: expected {wanted:,} bytes, received {came}", code="transfer")
 
 
 def _compressed(where: str) -> HubError:
     return HubError(
-        f"{where}: the server compresses ranges, which makes them ranges of something else", code="transfer"
+        f"{where}: the server compresses range replies, so they are not the requested bytes", code="transfer"
     )
 
 
@@ -164,7 +164,7 @@ def _size_stated(response: Any, begin: int, end: int, where: str) -> int:
             # Other text of a header is not repeated: a careless server may repeat the token that it was sent.
             found = repr(stated) if span else "no range that can be read" if stated else "no stated range"
             raise HubError(
-                f"{where}: bytes {begin}-{end - 1} were asked for, the reply is of {found}",
+                f"{where}: bytes {begin}-{end - 1} were requested, the reply has {found}",
                 hint="a proxy or a mirror in between may be at fault: check HF_ENDPOINT",
                 code="transfer",
             )

@@ -1,8 +1,7 @@
-"""A repository on the Hub, read where it is: the listing, small files, and of each weight file the header.
+"""A repository on the Hub, read remotely: the listing, small files, and the header of each weight file.
 
-The listing gives the commit, to which every later request is pinned, and every file's size. With it two round trips do:
-the small files and the headers that a check will want are asked for together, before the index has been read that says
-which they are.
+The listing gives the commit, to which every later request is pinned, and the size of every file. Two round trips are
+enough: the small files and the likely headers are requested together, before the index has been read.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from functools import partial
 
 from atlas.checkpoint import contents
 from atlas.checkpoint.header import Examined, Fault, examine
-from atlas.checkpoint.listing import listing
+from atlas.checkpoint.http_session import HttpSession
+from atlas.checkpoint.hub_listing import fetch_listing
 from atlas.checkpoint.ranges import Reader
 from atlas.checkpoint.snapshot import CONFIGS, Snapshot, complete
 from atlas.checkpoint.store import MOST_TEXT_BYTES
-from atlas.checkpoint.wire import Wire
 from atlas.checkpoint.workers import submit
 from atlas.errors import CheckpointError, HubError
 
@@ -31,14 +30,14 @@ _MOST_FIRST_BYTES = 2**20
 MOST_WEIGHT_FILES = 10_000
 """Each takes a request; the most of a published model are a few hundred."""
 
-_PUBLISHED = "the file is like that on the Hub, where its publisher has to mend it"
+_PUBLISHED = "the file on the Hub has this fault; its publisher must replace it"
 
 
-def require_few(repo: str, files: Collection[str], how: str) -> None:
-    """Before anything is asked for of each.
+def check_file_count(repo: str, files: Collection[str], how: str) -> None:
+    """Refuse too many weight files before any is requested.
 
     Args:
-        how: the repository comes to have these weight files: `listed`, or `named by its index`.
+        how: where the names come from: `listed`, or `named by its index`.
 
     Raises:
         HubError: they are too many.
@@ -51,7 +50,7 @@ def require_few(repo: str, files: Collection[str], how: str) -> None:
 
 
 def open_repository(repo: str, revision: str | None = None) -> Snapshot | Repository:
-    """A repository's snapshot in the local Hub cache if it is complete, else the repository on the Hub.
+    """The complete snapshot in the local Hub cache, else the repository on the Hub.
 
     Raises:
         HubError: there is no such repository or revision, access is refused, the Hub cannot be reached, or must not be.
@@ -60,24 +59,24 @@ def open_repository(repo: str, revision: str | None = None) -> Snapshot | Reposi
     if snapshot is not None:
         return snapshot
     repository = Repository(repo, revision)
-    repository.ask_ahead()
+    repository.prefetch()
     return repository
 
 
 class Repository:
-    """A repository on the Hub at one commit, its own files only: no folder in it is entered, but for files an index names."""
+    """A repository on the Hub at one commit; files in its folders are read only where an index names them."""
 
     kind = "hub"
 
     def __init__(self, repo: str, revision: str | None = None) -> None:
         self.location = repo
-        self._wire = Wire()
-        found = listing(repo, revision, self._wire)
+        self._session = HttpSession()
+        found = fetch_listing(repo, revision, self._session)
         self.revision, self._everything, self._hashes = found.commit, found.sizes, found.hashes
         self._sizes = {name: size for name, size in found.sizes.items() if "/" not in name}
         weights = contents.weights(self._sizes)
-        require_few(repo, weights, "listed")
-        self._reader = Reader(repo, self.revision, self._wire)
+        check_file_count(repo, weights, "listed")
+        self._reader = Reader(repo, self.revision, self._session)
         self._model = contents.series(weights).files
         self._first_bytes = _first_bytes(self._sizes, self._model)
         self._texts: dict[str, Future[bytes]] = {}
@@ -86,12 +85,12 @@ class Repository:
     @property
     def requests(self) -> int:
         """Requests sent so far, those for the listing among them."""
-        return self._wire.requests
+        return self._session.requests
 
     @property
     def bytes_read(self) -> int:
         """Bytes of files read so far, the listing not among them."""
-        return self._wire.bytes_read
+        return self._session.bytes_read
 
     @property
     def reader(self) -> Reader:
@@ -108,13 +107,13 @@ class Repository:
         """File -> its SHA-256, of those that the Hub keeps in LFS."""
         return self._hashes
 
-    def ask_ahead(self) -> None:
-        """Ask for what a check will want: configuration, index, and the headers of what looks like the model."""
+    def prefetch(self) -> None:
+        """Request what a check will need: configuration, index, and the headers of the likely model files."""
         for name in (*CONFIGS, contents.index_of(self._sizes)):
             if name in self._sizes:
                 self._texts[name] = submit(partial(self._text, name))
         for name in self._model:
-            self._headers[name] = self._asked(name)
+            self._headers[name] = self._submit_examine(name)
 
     def text(self, name: str) -> bytes:
         if name not in self._texts:
@@ -122,14 +121,15 @@ class Repository:
         try:
             return self._texts[name].result()
         except (HubError, KeyboardInterrupt):
-            self._abandon()
+            self._cancel_pending()
             raise
 
     def examine(self, names: Iterable[str]) -> Iterator[tuple[str, Examined]]:
         names = list(names)
-        require_few(self.location, names, "named by its index")
+        check_file_count(self.location, names, "named by its index")
         asked = {
-            self._headers.pop(name) if name in self._headers else self._asked(name): name for name in names
+            self._headers.pop(name) if name in self._headers else self._submit_examine(name): name
+            for name in names
         }
         try:
             for future in as_completed(asked):
@@ -137,9 +137,9 @@ class Repository:
         finally:
             for future in asked:
                 future.cancel()
-            self._abandon()
+            self._cancel_pending()
 
-    def _asked(self, name: str) -> Future[Examined]:
+    def _submit_examine(self, name: str) -> Future[Examined]:
         return submit(partial(self._examine, name))
 
     def _text(self, name: str) -> bytes:
@@ -147,7 +147,7 @@ class Repository:
         if file_bytes is None:
             problem = "cannot be read: it is not in the repository"
         elif file_bytes > MOST_TEXT_BYTES:
-            problem = f"it is {file_bytes:,} bytes long, which no such file is"
+            problem = f"it is {file_bytes:,} bytes long; the limit for such a file is {MOST_TEXT_BYTES:,}"
         else:
             return self._reader.whole(name, file_bytes)
         raise CheckpointError(f"{self.location}/{name}: {problem}", code="config")
@@ -162,22 +162,22 @@ class Repository:
         found = examine(prefix, file_bytes, where)
         return replace(found, faults=tuple(replace(fault, hint=_PUBLISHED) for fault in found.faults))
 
-    def _abandon(self) -> None:
-        """Take back what was asked for ahead, as far as it has not been sent."""
+    def _cancel_pending(self) -> None:
+        """Cancel prefetched requests that have not been sent."""
         for futures in (self._texts, self._headers):
             for name in [name for name, future in futures.items() if future.cancel()]:
                 del futures[name]
 
 
 def _first_bytes(sizes: Mapping[str, int], model: Collection[str]) -> dict[str, int]:
-    """How many bytes of each weight file to ask for first, where an index lists what is in them.
+    """How many bytes of each weight file to request first, where there is an index.
 
     Its lines are two thirds as long as the entries of the headers, and a shard's share in them is about its share in the
     weights. Twice that share held every header of ten published checkpoints, so that none took a second request.
     """
-    listed = contents.index_of(sizes)
-    if listed is None:
+    index_name = contents.index_of(sizes)
+    if index_name is None:
         return {}
     total = sum(sizes[name] for name in model)
-    shares = {name: 2 * sizes[listed] * sizes[name] // max(total, 1) for name in model}
+    shares = {name: 2 * sizes[index_name] * sizes[name] // max(total, 1) for name in model}
     return {name: min(max(share, _LEAST_FIRST_BYTES), _MOST_FIRST_BYTES) for name, share in shares.items()}

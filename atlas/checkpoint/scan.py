@@ -2,7 +2,7 @@
 
 Decoded JSON takes up to twenty times the room of its text: of a hostile header, 100 MB of `[],[],[],…`, gigabytes. Here the
 entries are matched one by one, each in any order of its fields and with any white space, so that only names, shapes and
-offsets are ever held. What does not match is left to `atlas.checkpoint.entries`, which says what is wrong with it.
+offsets are kept in memory. What does not match is left to `atlas.checkpoint.entries`, which reports what is wrong.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _CHUNK_BYTES = 2**20
 
 
 class Irregular(Exception):
-    """At this byte something else stands than an entry of the usual form."""
+    """At this byte there is something other than an entry of the usual form."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -65,13 +65,13 @@ class Irregular(Exception):
 
 
 def scan(data: bytes, begin: int, end: int) -> tuple[list[Tensor], dict[str, str]]:
-    """The tensors of the header that lies between two bytes, in its order, and the strings under `__metadata__`.
+    """The tensors of the header between two byte positions, in its order, and the strings under `__metadata__`.
 
-    A name may stand twice in the list. Strings of more than a mebibyte in all are checked and left out.
+    A name may occur twice in the list. Strings of more than a mebibyte in all are checked and left out.
 
     Raises:
         Irregular: it is not JSON, or not a header, or one that only `atlas.checkpoint.entries` can read.
-        Malformed: a key stands twice in the metadata.
+        Malformed: a key occurs twice in the metadata.
     """
     if data[begin : begin + 1] != b"{" or not _is_utf8(data, begin, end):
         raise Irregular(begin)
@@ -182,7 +182,7 @@ class _Scan:
         return shape
 
     def _metadata(self, at: int) -> tuple[int, bytes]:
-        """Read what stands under `__metadata__`, from its first byte; where it ends, and the mark after it."""
+        """Read the value of `__metadata__` from its first byte; return its end and the character after it."""
         data, end = self.data, self.end
         if self.metadata is not None:
             raise Irregular(at)
@@ -212,7 +212,7 @@ class _Scan:
         return after.end(), after[1]
 
     def _many(self, first: int) -> int:
-        """Where metadata ends that is too long to be held, of which each name must stand once."""
+        """Check metadata that is too long to keep in memory (each name once) and return its end."""
         names, stop = Names(), first
         for name, _, end in self._pairs(first):
             names.add(name)

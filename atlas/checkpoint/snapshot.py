@@ -1,4 +1,4 @@
-"""A repository as the local Hub cache holds it: often not all of it, because people fetch single files too."""
+"""A repository in the local Hub cache; often incomplete, because single files are fetched too."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from atlas.checkpoint import adapter, cache, contents, index
-from atlas.checkpoint.client import offline, ready
+from atlas.checkpoint.hub_errors import HubErrors
 from atlas.checkpoint.paths import SHA256
-from atlas.checkpoint.refusals import Refusals
+from atlas.checkpoint.settings import offline, ready
 from atlas.checkpoint.store import Folder
 from atlas.errors import CheckpointError, HubError
 
@@ -28,27 +28,27 @@ class Snapshot(Folder):
         return {name: blob for name, blob in blobs.items() if SHA256.fullmatch(blob)}
 
     def lacking(self) -> tuple[str, ...]:
-        """Files without which this is not a whole checkpoint: of its configuration and its weights."""
+        """The configuration and weight files that are missing from a complete checkpoint."""
         there = {name for name, size in self.files().items() if size is not None}
         lacking = () if there.intersection(CONFIGS) else CONFIGS[:1]
         return (*lacking, *sorted(name for name in self._weights(there) if not _is_file(self.path / name)))
 
     def _weights(self, there: set[str]) -> tuple[str, ...]:
-        listed = contents.index_of(there)
-        if listed is not None:
+        index_name = contents.index_of(there)
+        if index_name is not None:
             try:
-                return index.parse(self.text(listed), listed, listed).files()
+                return index.parse(self.text(index_name), index_name, index_name).files()
             except CheckpointError:
-                return ()  # the index is there, and it is for the verifier to say what is wrong with it
+                return ()  # the index is there, and the verifier reports its fault
         found = contents.series(contents.weights(there))
         return (*found.files, *found.absent) or ("model" + contents.SUFFIX,)
 
 
 def complete(repo: str, revision: str | None = None) -> Snapshot | None:
-    """The snapshot of a repository, if nothing is lacking.
+    """The snapshot of a repository, if it is complete.
 
     Raises:
-        HubError: something is, and HF_HUB_OFFLINE forbids to ask for it.
+        HubError: it is incomplete, and HF_HUB_OFFLINE forbids fetching the rest.
     """
     snapshot = cached(repo, revision)
     lacking = snapshot.lacking() if snapshot else ()
@@ -68,7 +68,7 @@ def complete(repo: str, revision: str | None = None) -> Snapshot | None:
 
 
 def cached(repo: str, revision: str | None = None) -> Snapshot | None:
-    """What there is of a branch, a tag or a commit in the local cache; `lacking` says whether that is enough.
+    """The snapshot of a branch, a tag or a commit in the local cache, complete or not (see `lacking`).
 
     Raises:
         HubError: that is no repository's name, or the cache cannot be read.
@@ -76,7 +76,7 @@ def cached(repo: str, revision: str | None = None) -> Snapshot | None:
     ready()
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-    with Refusals(repo):
+    with HubErrors(repo):
         validate_repo_id(repo)
         path = cache.snapshot(repo, revision)
         if path is not None and any(_is_file(path / name) for name in _MARKS):

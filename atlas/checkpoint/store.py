@@ -1,7 +1,7 @@
-"""Where a checkpoint's files lie: a folder on disk, or a repository on the Hub. Both answer the same three questions.
+"""The files of a checkpoint: a folder on disk, or a repository on the Hub, behind one interface.
 
-What is asked of a store is little, so that a checkpoint on the Hub is judged by the very code that judges one on disk:
-which files there are and how long, the text of a small one, and the headers of weight files.
+The interface is small, so the same code checks both: the files and their sizes, the text of a small file, and the headers
+of weight files.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from atlas.errors import CheckpointError
 from atlas.files import read_regular
 
 MOST_TEXT_BYTES = 64 * 2**20
-"""Of a configuration or an index: far beyond any real one."""
+"""Limit for a configuration or an index; far larger than any real one."""
 
 BLOB = "the name of its blob in the local Hub cache"
-"""Where the hash of a file in that cache stands."""
+"""Where a hash comes from: the name of the blob."""
 
 
 class Store(Protocol):
@@ -52,18 +52,18 @@ class Store(Protocol):
         ...
 
     def files(self) -> Mapping[str, int | None]:
-        """Name relative to the store -> size in bytes; None for a link that leads nowhere."""
+        """Name relative to the store -> size in bytes; None for a broken link."""
         ...
 
     def below(self, names: Iterable[str]) -> Mapping[str, int | None]:
-        """Those of these files that lie in folders below, as `files` tells them; an index may name some."""
+        """The sizes of files in subfolders, as from `files`; an index may name some."""
         ...
 
     def text(self, name: str) -> bytes:
         """A small file's bytes.
 
         Raises:
-            CheckpointError: it is not there, cannot be read or is absurdly long.
+            CheckpointError: it does not exist, cannot be read or is too long.
         """
         ...
 
@@ -77,10 +77,9 @@ class Store(Protocol):
 
 
 class Folder:
-    """A folder on disk, its own files only: no folder below it is entered, but for files that an index names.
+    """A folder on disk; files in its subfolders are read only where an index names them.
 
-    Links are followed wherever they lead, since the Hub's cache consists of them. What they lead to is only read, within a
-    bound, and only where it is a regular file.
+    Links are followed, since the Hub cache consists of them. Only regular files are read, up to a size limit.
     """
 
     kind = "folder"
@@ -114,7 +113,7 @@ class Folder:
             if status and stat.S_ISLNK(status.st_mode):
                 try:
                     status = os.stat(path)
-                except OSError:  # it leads nowhere, or in a circle
+                except OSError:  # a broken link, or one that leads to itself
                     status = None
             if status is None or not stat.S_ISDIR(status.st_mode):
                 found[name] = status.st_size if status else None

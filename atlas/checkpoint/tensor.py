@@ -1,4 +1,4 @@
-"""What a header says: the stored tensors and where their data begins."""
+"""A parsed header: the stored tensors and where their data begins."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Tensor(NamedTuple):  # made in a third of the time of a frozen dataclass, 
 
 
 def product(shape: tuple[int, ...]) -> int:
-    """The product of these lengths, or the first partial product that overflows: a zero that follows saves nothing.
+    """The product of these dimensions, or the first partial product that overflows, even if a zero follows.
 
-    To go on would take quadratic time, since a shape may have millions of dimensions.
+    A hostile shape may have millions of dimensions, so the full product could take quadratic time.
     """
     count = 1
     for dim in shape:
@@ -42,7 +42,7 @@ def product(shape: tuple[int, ...]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a safetensors file says it holds.
+    """The parsed header of a safetensors file.
 
     Attributes:
         tensors: by name, in the order of their data.

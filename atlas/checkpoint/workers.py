@@ -1,7 +1,6 @@
-"""The threads that wait for the Hub: so many requests in flight and no more, however many repositories are read at once.
+"""The thread pool for requests to the Hub: a fixed limit on parallel requests for all repositories together.
 
-They are daemons, which those of `concurrent.futures` are not: an interpreter that ends on Ctrl-C would wait for every one
-of theirs to get its answer.
+The threads are daemons, unlike those of `concurrent.futures`, for which an interpreter that ends on Ctrl-C would wait.
 
 Threads rather than coroutines, by measurement: for the same 191 requests huggingface_hub's asynchronous client takes up to
 a third longer, behind redirects half as long again, and opens more connections.
@@ -18,7 +17,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 MOST_WORKERS = 48
-"""Fewer leave 191 shards waiting; more gain nothing, since a request costs the client about a millisecond of its one core."""
+"""Fewer make 191 shards wait; more gain nothing, since a request takes about a millisecond of one CPU core."""
 
 _jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
 _threads: list[threading.Thread] = []
@@ -26,10 +25,10 @@ _starting = threading.Lock()
 
 
 def submit(job: Callable[[], T]) -> Future[T]:
-    """Do it in one of the threads, after what was submitted before.
+    """Run a job in the thread pool; jobs start in the order in which they were submitted.
 
     Raises:
-        MemoryError: the system allows not one thread.
+        MemoryError: no thread can be started.
     """
     future: Future[T] = Future()
     _jobs.put((future, job))
@@ -38,7 +37,7 @@ def submit(job: Callable[[], T]) -> Future[T]:
             thread = threading.Thread(target=_work, name="atlas-hub", daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # of threads or of memory; with those that there are it takes longer
+            except RuntimeError:  # out of threads or memory; the existing threads do the work, more slowly
                 if not _threads:
                     future.cancel()
                     raise MemoryError("no thread can be started") from None

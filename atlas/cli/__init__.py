@@ -68,7 +68,7 @@ def main(leave: Handler | None = None) -> NoReturn:
     if code == INTERRUPTED:
         # An interpreter that ends in order would wait for huggingface_hub's threads: a download's last byte.
         if downloads := sys.modules.get("atlas.checkpoint.download"):
-            downloads.sweep()
+            downloads.remove_partial_files()
         os._exit(code)
     gc.freeze()  # the collector need not go through what is left once more on the way out
     sys.exit(code)

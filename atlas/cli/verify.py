@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from atlas.checkpoint.hub_address import HubAddress, parse_hub_address
 from atlas.cli.options import Json, Specs, library_of
 from atlas.errors import UsageError
 from atlas.report import console
@@ -116,7 +117,15 @@ def verify(
     from atlas.verification.batch import AT_ONCE, outcomes, read_repository_list
     from atlas.verification.result import Batch
 
-    repos = list(dict.fromkeys([*(repo or []), *(read_repository_list(repos_from) if repos_from else [])]))
+    asked = [*(repo or []), *(read_repository_list(repos_from) if repos_from else [])]
+    addresses = {str(address): address for address in map(parse_hub_address, asked)}
+    repos = list(addresses)
+    if revision is not None and (
+        named := [at for at in addresses.values() if at.revision not in (None, revision)]
+    ):
+        raise UsageError(
+            f"--revision {revision}: the URL of {named[0].repo} names another, {named[0].revision}"
+        )
     if path is None and not repos:
         usage = " ".join(ctx.get_usage().split())
         raise UsageError("there is nothing to verify: give a PATH or --repo", hint=usage)
@@ -140,14 +149,15 @@ def verify(
     codes = finding_codes(ignore or [])
     library = library_of(specs)
 
-    def checked(where: Path | str, on_progress: OnProgress | None = None) -> Verification:
+    def checked(given: Path | str, on_progress: OnProgress | None = None) -> Verification:
+        where = addresses[given] if isinstance(given, str) else given
         store, only = open_store(where, revision, download=download, deep=deep, progress=bars_are_seen())
         return verified(
             store,
             library,
             only=only,
             model=model,
-            repo=where if isinstance(where, str) else None,
+            repo=where.repo if isinstance(where, HubAddress) else None,
             ignore=codes,
             strict=strict,
             deep=deep,

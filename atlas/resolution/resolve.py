@@ -164,10 +164,10 @@ def _is_path(name: str, path: Path) -> bool:
 
 
 def _from_hub(name: str, library: Library, revision: str | None = None) -> Model:
-    from atlas.checkpoint import hub  # the Hub client is imported only for a Hub id outside the catalogue
+    from atlas.checkpoint import hub_config  # the Hub client, imported only for a Hub id outside the catalogue
 
     try:
-        path = hub.config_file(name, revision)
+        path = hub_config.config_file(name, revision)
     except HubError as error:
         near = nearest(name, library)
         hints = [error.hint, "if a path was meant, there is no such folder"]

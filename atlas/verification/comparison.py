@@ -130,9 +130,9 @@ def compare(description: Description, naming: Naming, inventory: Inventory) -> C
             (comparison.buffers if _is_buffer(name, modules) else comparison.unexpected)[name] = tensor
     if inventory.unread and not inventory.places:
         comparison.missing.clear()
-    comparison.explained(map(comparison.ours, inventory.astray.nowhere))
+    comparison.explained(map(comparison.ours, inventory.misplaced.in_no_file))
     for file in inventory.unread:
-        comparison.explained(map(comparison.ours, inventory.astray.hanging.get(file, ())))
+        comparison.explained(map(comparison.ours, inventory.misplaced.in_absent_file.get(file, ())))
     return comparison
 
 

@@ -40,7 +40,7 @@ from atlas.report import console
 def again(text=""):
     os.kill(os.getpid(), signal.SIGINT)
 console.line = again
-sys.modules["atlas.checkpoint.download"] = types.SimpleNamespace(sweep=again)
+sys.modules["atlas.checkpoint.download"] = types.SimpleNamespace(remove_partial_files=again)
 """
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from atlas.checkpoint import patience, workers
+from atlas.checkpoint import retry, workers
 from tests.hub.fake_hub import FakeHub
 from tests.hub.raw_hub import RawHub
 
@@ -54,6 +54,6 @@ def raw(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RawHub]:
         monkeypatch.setattr(
             constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}"
         )
-        monkeypatch.setattr(patience, "WAITS", (0.01, 0.01, 0.01))
+        monkeypatch.setattr(retry, "WAITS", (0.01, 0.01, 0.01))
         yield hub
         _let_everybody_finish()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from atlas.checkpoint import patience
+from atlas.checkpoint import retry
 from atlas.checkpoint.download import download
 from atlas.checkpoint.remote import open_repository
 from atlas.checkpoint.snapshot import cached
@@ -138,7 +138,7 @@ def test_a_download_takes_the_model_once(hub: FakeHub) -> None:
 
 
 def test_a_download_is_taken_up_where_it_broke_off(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "WAITS", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(retry, "WAITS", (0.01, 0.01, 0.01))
     data = safetensors([f"layer.{i}" for i in range(20_000)])
     hub.add("tiny/long", {"config.json": CONFIG, "model.safetensors": data})
     hub.faults["cdn/model.safetensors"] = ["cut"]

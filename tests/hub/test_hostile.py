@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from atlas.library import Library
-from atlas.verify import verify
 from huggingface_hub import constants
 
-from atlas.checkpoint import bodies, hub, watch
-from atlas.checkpoint import listing as listing_module
-from atlas.checkpoint.client import ready
+from atlas.checkpoint import deadline, hub_config, response_body
+from atlas.checkpoint import hub_listing as listing_module
 from atlas.checkpoint.download import download
 from atlas.checkpoint.remote import open_repository
+from atlas.checkpoint.settings import ready
 from atlas.errors import HubError
+from atlas.spec.library import Library
+from atlas.verification import verify
 from tests.cli.conftest import run
 from tests.hub.checkpoints import CONFIG, ONE
 from tests.hub.raw_hub import COMMIT, RawHub, honest, listing, reply
@@ -65,7 +65,7 @@ def test_an_etag_chooses_no_path(raw: RawHub, tmp_path: Path, cache: Path) -> No
         "X-Linked-ETag": f'"{tmp_path}/evil.sh"',
     }
     raw.answer = configured(lambda _: [reply(200, CONFIG, stated)])
-    for path in (hub.config_file("evil/repo"), download("evil/other") / "config.json"):
+    for path in (hub_config.config_file("evil/repo"), download("evil/other") / "config.json"):
         blob = hashlib.sha1(b"blob %d\0" % len(CONFIG) + CONFIG).hexdigest()
         assert path.read_bytes() == CONFIG
         assert path.resolve() == (path.parents[2] / "blobs" / blob).resolve()
@@ -84,7 +84,7 @@ def test_a_commit_is_forty_digits(raw: RawHub, tmp_path: Path, commit: str) -> N
     for ask in (open_repository, download):
         assert refused(ask).code == "listing"
     if "\n" not in commit:
-        assert refused(hub.config_file).code == "transfer"
+        assert refused(hub_config.config_file).code == "transfer"
         assert not list(tmp_path.rglob("config.json"))
 
 
@@ -160,7 +160,7 @@ def test_nothing_of_a_server_is_printed(raw: RawHub, capfd: pytest.CaptureFixtur
         return [piece.replace(b"X\r\n", b"X\r\n" + head, 1) for piece in inner(path, headers)]
 
     raw.answer = answer
-    hub.config_file("evil/repo")
+    hub_config.config_file("evil/repo")
     download("evil/repo", progress=True)
     raw.answer = lambda path, headers: [reply(503, b"", stated)]
     refused(open_repository, "evil/other")
@@ -206,7 +206,7 @@ def test_no_request_is_huggingface_hubs_own(raw: RawHub, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("header", [("Retry-After", "999999999"), ("RateLimit", '"api";r=0;t=999999999')])
-@pytest.mark.parametrize("ask", [hub.config_file, download, open_repository])
+@pytest.mark.parametrize("ask", [hub_config.config_file, download, open_repository])
 @pytest.mark.parametrize("status", [429, 503])
 def test_no_server_is_waited_for_as_long_as_it_says(
     raw: RawHub, ask: Callable[[str], Any], header: tuple[str, str], status: int
@@ -217,12 +217,12 @@ def test_no_server_is_waited_for_as_long_as_it_says(
     assert time.monotonic() - begin < 10
 
 
-@pytest.mark.parametrize("ask", [hub.config_file, download, open_repository])
+@pytest.mark.parametrize("ask", [hub_config.config_file, download, open_repository])
 def test_a_head_that_drips_is_given_up(
     raw: RawHub, monkeypatch: pytest.MonkeyPatch, ask: Callable[[str], Any]
 ) -> None:
     """Each byte comes soon after the one before, for 100 s."""
-    monkeypatch.setattr(watch, "HEAD_WITHIN", 0.5)
+    monkeypatch.setattr(deadline, "HEAD_WITHIN", 0.5)
 
     def drip() -> Iterator[bytes]:
         yield b"HTTP/1.1 200 X\r\nX-Long: "
@@ -237,7 +237,7 @@ def test_a_head_that_drips_is_given_up(
 
 
 def test_a_listing_that_drips_is_given_up(raw: RawHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "GRACE", 0.3)
+    monkeypatch.setattr(response_body, "GRACE", 0.3)
 
     def drip() -> Iterator[bytes]:
         yield reply(200, b"", {"Content-Length": "1000000"})
@@ -261,7 +261,8 @@ def endless(head: Mapping[str, str]) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("ask", "code"), [(hub.config_file, "transfer"), (open_repository, "listing"), (download, "listing")]
+    ("ask", "code"),
+    [(hub_config.config_file, "transfer"), (open_repository, "listing"), (download, "listing")],
 )
 def test_a_body_without_end(raw: RawHub, ask: Callable[[str], Any], code: str) -> None:
     raw.answer = lambda path, headers: endless({"X-Repo-Commit": COMMIT})
@@ -284,7 +285,7 @@ def test_the_body_of_a_refusal_is_not_read(raw: RawHub, status: int) -> None:
 BOMB = gzip.compress(bytes(200 * 2**20), 1)
 
 
-@pytest.mark.parametrize("ask", [hub.config_file, open_repository])
+@pytest.mark.parametrize("ask", [hub_config.config_file, open_repository])
 def test_what_unpacks_to_more_than_is_read(raw: RawHub, ask: Callable[[str], Any]) -> None:
     raw.answer = lambda path, headers: [
         reply(200, BOMB, {"Content-Encoding": "gzip", "X-Repo-Commit": COMMIT})
@@ -299,7 +300,7 @@ def test_what_unpacks_to_more_than_is_read(raw: RawHub, ask: Callable[[str], Any
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "compress"])
-@pytest.mark.parametrize("ask", [hub.config_file, open_repository])
+@pytest.mark.parametrize("ask", [hub_config.config_file, open_repository])
 def test_no_other_compression(raw: RawHub, ask: Callable[[str], Any], encoding: str) -> None:
     packed = zlib.compress(CONFIG)
     raw.answer = lambda path, headers: [reply(200, packed, {"Content-Encoding": encoding})]
@@ -314,7 +315,7 @@ def test_gzip_is_unpacked(raw: RawHub) -> None:
 
     raw.answer = answer
     assert open_repository("evil/repo").text("config.json") == CONFIG
-    assert hub.config_file("evil/repo").read_bytes() == CONFIG
+    assert hub_config.config_file("evil/repo").read_bytes() == CONFIG
 
 
 def test_more_weight_files_than_are_asked_for(raw: RawHub) -> None:
@@ -365,7 +366,7 @@ def test_sizes_that_are_none(size: Any) -> None:
         "\x01",
     ],
 )
-@pytest.mark.parametrize("ask", [hub.config_file, open_repository])
+@pytest.mark.parametrize("ask", [hub_config.config_file, open_repository])
 def test_a_redirect_to_an_address_that_is_none(raw: RawHub, ask: Callable[[str], Any], location: str) -> None:
     raw.answer = lambda path, headers: [reply(302, b"", {"Location": location})]
     error = refused(ask)
@@ -386,7 +387,7 @@ def test_a_signed_address_and_a_token_are_not_told(raw: RawHub, monkeypatch: pyt
         raw.answer = lambda path, headers: [
             reply(302, b"", {"Location": f"{other.url}/x?X-Amz-Signature=SIGNED", "X-Repo-Commit": COMMIT})
         ]
-        for ask in (hub.config_file, open_repository, download):
+        for ask in (hub_config.config_file, open_repository, download):
             assert refused(ask).code == "rate_limit"
         assert not any("authorization" in headers for _, headers in other.asked)
     assert all(headers["authorization"] == f"Bearer {TOKEN}" for _, headers in raw.asked)
@@ -463,7 +464,7 @@ def test_a_ref_with_the_end_of_a_line(raw: RawHub, cache: Path, end: bytes) -> N
 @pytest.mark.parametrize("ref", [b"\xff", b"../..", b"", b"main", b"a" * 5_000_000, COMMIT.encode() * 2])
 def test_a_ref_that_is_no_commit(raw: RawHub, cache: Path, ref: bytes) -> None:
     planted(cache, ref)
-    for ask in (open_repository, download, hub.config_file):
+    for ask in (open_repository, download, hub_config.config_file):
         error = refused(ask)
         assert (error.code, "refs/main" in error.message, len(error.message) < 400) == ("cache", True, True)
 
@@ -494,6 +495,6 @@ def test_a_cache_that_is_a_file(raw: RawHub, cache: Path) -> None:
     raw.answer = honest(ONE)
     cache.parent.mkdir()
     cache.write_text("")
-    for ask in (download, hub.config_file):
+    for ask in (download, hub_config.config_file):
         assert refused(ask).code == "cache"
     assert open_repository("evil/repo").kind == "hub"

@@ -20,9 +20,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from atlas.checkpoint import bodies, hub, patience, watch
+from atlas.checkpoint import deadline, hub_config, response_body, retry
 from atlas.checkpoint.download import download
-from atlas.checkpoint.listing import Listing, parse
+from atlas.checkpoint.hub_listing import Listing, parse
 from atlas.checkpoint.remote import open_repository
 from atlas.errors import AtlasError
 from tests.hub.checkpoints import CONFIG, ONE
@@ -217,14 +217,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.3)
-    monkeypatch.setattr(bodies, "GRACE", 1.0)
-    monkeypatch.setattr(watch, "HEAD_WITHIN", 2.0)
-    monkeypatch.setattr(patience, "LONGEST_WAIT", 0)
+    monkeypatch.setattr(response_body, "GRACE", 1.0)
+    monkeypatch.setattr(deadline, "HEAD_WITHIN", 2.0)
+    monkeypatch.setattr(retry, "LONGEST_WAIT", 0)
 
 
 def ask(repo: str, way: int) -> None:
     if way == 0:
-        hub.config_file(repo)
+        hub_config.config_file(repo)
     elif way == 1:
         download(repo, progress=False)
     else:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from huggingface_hub import constants
 
-from atlas.checkpoint import bodies, patience
-from atlas.checkpoint import hub as hub_module
+from atlas.checkpoint import hub_config as hub_module
+from atlas.checkpoint import response_body, retry
 from atlas.checkpoint.download import download
 from atlas.checkpoint.remote import open_repository
 from atlas.errors import HubError
@@ -26,7 +26,7 @@ TOKEN = "hf_PlantedTokenThatNobodyMayRead"
 
 @pytest.fixture(autouse=True)
 def _in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "WAITS", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(retry, "WAITS", (0.01, 0.01, 0.01))
 
 
 def read(repo: str, revision: str | None = None) -> None:
@@ -327,7 +327,7 @@ def test_a_revision_that_is_no_text(hub: FakeHub) -> None:
 @pytest.mark.parametrize("where", ["config.json", "cdn/model.safetensors"])
 def test_a_server_that_drips_is_given_up(hub: FakeHub, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """It sends on for 20 s; the time allowed is made short here."""
-    monkeypatch.setattr(bodies, "GRACE", 0.3)
+    monkeypatch.setattr(response_body, "GRACE", 0.3)
     hub.redirects = where.startswith("cdn/")
     config = File(b"{" + b" " * 999)
     hub.add("tiny/ok", {"config.json": config, "model.safetensors": File(b"", 1000)})

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from atlas.checkpoint import patience, workers
+from atlas.checkpoint import retry, workers
 from atlas.checkpoint.inventory import take
 from atlas.checkpoint.remote import Repository, open_repository
 from atlas.checkpoint.store import Folder, Store
@@ -100,7 +100,7 @@ def test_a_branch_that_moves_is_read_where_it_was(hub: FakeHub) -> None:
     before = hub.add("tiny/moves", sharded(3))
     store = Repository("tiny/moves")
     hub.add("tiny/moves", {"config.json": b"another"})
-    store.ask_ahead()
+    store.prefetch()
     assert store.text("config.json") == CONFIG
     assert len(examined(store, *(shard(i, 3) for i in (1, 2, 3)))) == 3
     assert all(before in asked.path for asked in hub.asked[1:])
@@ -135,7 +135,7 @@ def test_a_range_for_each_shard_and_no_more_than_was_asked_for(hub: FakeHub) -> 
 
 
 def test_a_listing_asked_for_again_counts_again(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "WAITS", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(retry, "WAITS", (0.01, 0.01, 0.01))
     hub.add("tiny/ok", ONE)
     hub.faults["api"] = [503, 503]
     store = open_repository("tiny/ok")

@@ -21,7 +21,8 @@ def absent(comparison: Comparison) -> Iterator[Finding]:
     if inventory.shares or not inventory.absent:
         return
     hanging = {
-        file: list(map(comparison.ours, inventory.astray.hanging.get(file, ()))) for file in inventory.absent
+        file: list(map(comparison.ours, inventory.misplaced.in_absent_file.get(file, ())))
+        for file in inventory.absent
     }
     if not inventory.places:  # the other files' numbers show that files are missing, but not what is in them
         if names := list(comparison.missing):
@@ -57,7 +58,7 @@ def absent_without_description(inventory: Inventory) -> Iterator[Finding]:
     """Missing files, if no description says what should be in them; one finding for all."""
     files = list(inventory.absent)
     if files:
-        names = [name for file in files for name in inventory.astray.hanging.get(file, ())]
+        names = [name for file in files for name in inventory.misplaced.in_absent_file.get(file, ())]
         what = f"{files[0]} {inventory.absent[files[0]]}"
         if len(files) > 1:
             what = f"{len(files):,} files are missing ({listing(files)})"

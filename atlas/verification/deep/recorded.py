@@ -1,15 +1,16 @@
-"""What a file's hash should be: what a record beside it says, of a download or in a checklist.
+"""The recorded hash of a weight file: from the Hub cache, from a download's metadata, or from a checksum file.
 
-The Hub gives files in LFS their SHA-256 for a name. Its local cache keeps a file under that name, to which the snapshot links;
-a download into a folder leaves it in `.cache/huggingface/download/<file>.metadata`, as the second line. Meta's downloads have
-a `checklist.chk`, lines of a digest and a name as md5sum and sha256sum print them, with --tag or without.
+The Hub cache stores a file in LFS under its SHA-256, and the snapshot links to it; a download into a folder writes the
+SHA-256 into `.cache/huggingface/download/<file>.metadata`, as the second line. Checksum files (`checklist.chk`, `SHA256SUMS`,
+`MD5SUMS`, `*.sha256`, `*.md5`) have lines of a digest and a name, as md5sum and sha256sum print them, with --tag or without.
 
-All of these came with the weights and may be anybody's, so none is said to be the Hub's.
+All of these came with the weights, and anybody may have written them, so none is reported as the Hub's.
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +27,12 @@ DOWNLOADS = ".cache/huggingface/download"
 _MOST_CHECKLIST_BYTES = 16 * 2**20
 _MOST_METADATA_BYTES = 2**16
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_LINE = re.compile(r"(?P<digest>[0-9a-fA-F]{32}|[0-9a-fA-F]{64})\s+\*?(?:\./)?(?P<name>\S.*)")
+_MOST_CHECKSUM_FILES = 1_000
+_CHECKSUM_FILE = re.compile(
+    r"checklist\.chk|(?:md5|sha256)sums?(?:\.txt)?|.+\.(?:md5|sha256)(?:sums?)?", re.IGNORECASE
+)
+_LINE = re.compile(r"(?P<digest>[0-9a-fA-F]{32}|[0-9a-fA-F]{64})\s+\*?(?P<name>\S.*)")
+_BARE = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{64}")
 _BSD_LINE = re.compile(r"(?:MD5|SHA256) \((?P<name>.+)\) = (?P<digest>[0-9a-fA-F]{32}|[0-9a-fA-F]{64})")
 _ALGORITHMS = {32: "md5", 64: "sha256"}
 
@@ -51,7 +57,17 @@ class Recorded:
 def recorded(store: Folder, files: Iterable[str]) -> tuple[dict[str, Recorded], list[Finding]]:
     """File -> its recorded hash, of those that have one; and what is wrong with the records."""
     files = list(files)
-    listed, findings = _checklist(store, set(files)) if os.path.lexists(store.path / CHECKLIST) else ({}, [])
+    listed: dict[str, Recorded] = {}
+    findings: list[Finding] = []
+    for name in _checksum_files(store.path):
+        of_file, wrong = _checksums(store, name, set(files))
+        findings += wrong
+        for file, hash in of_file.items():
+            if file not in listed or len(hash.digest) > len(listed[file].digest):
+                listed[file] = hash
+            elif len(hash.digest) == len(listed[file].digest) and hash.digest != listed[file].digest:
+                message = f"{store.location}/{name}: the hash of {file} contradicts that in {listed[file].where}: not used"
+                findings.append(warning(code="hash", file=name, message=message))
     known: dict[str, Recorded] = {}
     unread: list[tuple[str, CheckpointError]] = []
     for name in files:
@@ -99,29 +115,43 @@ def _downloaded(folder: Path, name: str) -> Recorded | None:
     return None  # of a file that is not in LFS there is another hash
 
 
-def _checklist(store: Folder, files: set[str]) -> tuple[dict[str, Recorded], list[Finding]]:
-    """What it says of these files: of two hashes of one file the SHA-256."""
-    where = f"{store.location}/{CHECKLIST}"
+def _checksum_files(folder: Path) -> list[str]:
+    """The checksum files in a folder, `checklist.chk` first."""
     try:
-        text = read_regular(store.path / CHECKLIST, most=_MOST_CHECKLIST_BYTES, error=CheckpointError)
+        names = [name for name in os.listdir(folder) if _CHECKSUM_FILE.fullmatch(name)]
+    except OSError:
+        return []
+    return sorted(names, key=lambda name: (name != CHECKLIST, name))[:_MOST_CHECKSUM_FILES]
+
+
+def _checksums(store: Folder, checksums: str, files: set[str]) -> tuple[dict[str, Recorded], list[Finding]]:
+    """The hashes of these files in one checksum file; of two hashes of one file the SHA-256."""
+    where = f"{store.location}/{checksums}"
+    try:
+        text = read_regular(store.path / checksums, most=_MOST_CHECKLIST_BYTES, error=CheckpointError)
     except CheckpointError as error:
-        return {}, [warning(code="hash", file=CHECKLIST, message=error.message)]
+        return {}, [warning(code="hash", file=checksums, message=error.message)]
     found: dict[tuple[str, int], str] = {}
     first = odd = 0
     for i, line in enumerate(map(str.strip, text.decode("utf-8-sig", "replace").splitlines()), 1):
         match = _LINE.fullmatch(line) or _BSD_LINE.fullmatch(line)
-        if match and match["name"] not in files:
+        if match:
+            name, digest = posixpath.normpath(match["name"]), match["digest"].lower()
+        elif _BARE.fullmatch(line) and checksums.lower().endswith((".md5", ".sha256")):
+            name, digest = checksums.rpartition(".")[0], line.lower()
+        else:
+            name = digest = ""
+        if name and name not in files:
             continue
-        digest = match["digest"].lower() if match else ""
-        if match and found.setdefault((match["name"], len(digest)), digest) == digest:
+        if name and found.setdefault((name, len(digest)), digest) == digest:
             continue
         if line:
             first, odd = first or i, odd + 1
     # In the order of their lengths, so that the longer hash stays.
     in_order = sorted(found.items(), key=lambda item: item[0][1])
-    known = {name: Recorded(digest, CHECKLIST) for (name, _), digest in in_order}
+    known = {name: Recorded(digest, checksums) for (name, _), digest in in_order}
     if not odd:
         return known, []
     more = f" and {odd - 1:,} more" if odd > 1 else ""
     message = f"{where}: line {first:,}{more} is not a digest (MD5 or SHA-256) and a name, or contradicts an earlier one: not used"
-    return known, [warning(code="hash", file=CHECKLIST, message=message)]
+    return known, [warning(code="hash", file=checksums, message=message)]

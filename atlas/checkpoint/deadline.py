@@ -1,8 +1,8 @@
-"""A deadline for the head of an answer.
+"""A deadline for the headers of a response.
 
-A timeout of the HTTP library counts from one byte to the next, so that a server that sends a byte every few seconds
-could go on for days. One thread looks after all requests that wait for a head; where one is late, it closes the
-connections, and the read that waits fails. Other requests on them are asked again by the retry policy.
+The HTTP library's timeout applies between two bytes, so a server that sends a byte every few seconds could go on for days.
+One thread watches all requests that wait for headers; when one is late, it closes the connections, and the waiting read
+fails. The retry policy repeats other requests on those connections.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 HEAD_WITHIN = 60.0
-"""Seconds from the first request to the head of the answer, redirects included."""
+"""Seconds from the first request to the response headers, redirects included."""
 _INTERVAL = 0.5
 
 
 class Deadline:
-    """When a request must have been answered.
+    """The time by which the response headers must have arrived.
 
     Attributes:
-        missed: the connections were closed because it was not.
+        missed: the connections were closed because they had not.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -35,11 +35,11 @@ _watching = False
 
 
 @contextmanager
-def answered_in_time() -> Iterator[Deadline]:
-    """Within this block a request is sent and the head of its answer read.
+def response_deadline() -> Iterator[Deadline]:
+    """Send a request and read its response headers within this block.
 
     Raises:
-        MemoryError: the system allows no thread that watches.
+        MemoryError: no watching thread can be started.
     """
     global _watching
     deadline = Deadline(HEAD_WITHIN)

@@ -1,7 +1,7 @@
-"""What the Hub refuses and what goes wrong on the way, told apart: huggingface_hub's errors become sentences that say what to do.
+"""Turns the errors of huggingface_hub and its HTTP client into messages with a hint.
 
-A token is never part of one: no text of a server, a request or a response is, only what the operating system says of a
-connection.
+A message never contains a token: no text from a server, a request or a response is used, only the operating system's error
+text of a connection.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from atlas.checkpoint.client import endpoint, http, offline, seconds_asked
+from atlas.checkpoint.settings import endpoint, http, offline, seconds_asked
 from atlas.errors import HubError
 from atlas.text import public_url
 
 
-class Refusals:
-    """Turns what huggingface_hub raises inside into a HubError: `with Refusals(repo): …`."""
+class HubErrors:
+    """Turns what huggingface_hub raises inside into a HubError: `with HubErrors(repo): …`."""
 
     def __init__(self, repo: str, path: str = "") -> None:
         self.repo = repo
@@ -32,10 +32,10 @@ class Refusals:
 
 
 def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
-    """What to say of a failure; None where it is not one of the Hub's.
+    """The HubError for a failure; None where it is not one of the Hub's.
 
-    A gated repository without a token, one whose token has no access, and one that is not there are three different
-    things to do; the Hub's error code tells them apart.
+    A gated repository without a token, one whose token has no access, and one that does not exist need different actions;
+    the Hub's error code distinguishes them.
     """
     from huggingface_hub import errors
 
@@ -43,6 +43,9 @@ def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
     match error:
         case errors.GatedRepoError():
             return _gated(repo, _status(error))
+        case errors.DisabledRepoError():
+            message = f"{repo} is disabled on the Hub: nobody can read it at present"
+            code, hint = "forbidden", f"its page may give the reason: {endpoint()}/{repo}"
         case errors.RepositoryNotFoundError():
             message = f"{repo}: no such repository was found on the Hub"
             code, hint = "not_found", "check the spelling; a private one needs a token (HF_TOKEN)"
@@ -53,13 +56,17 @@ def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
         case errors.EntryNotFoundError():
             message, code = f"{what} was not found in the repository", "not_found"
         case errors.HFValidationError():
-            message, code = f"{repo!r} is no Hub id; expected owner/name", "not_found"
+            message, code = f"{repo!r} is not a Hub id; expected owner/name", "not_found"
         case errors.HfHubHTTPError():
             return _refused(what, error)
         case UnicodeEncodeError(encoding="ascii"):  # of a request's head
-            message, code, hint = "the token has characters that no token has", "token", "check HF_TOKEN"
+            message, code, hint = (
+                "the token contains characters that are not ASCII",
+                "token",
+                "check HF_TOKEN",
+            )
         case UnicodeEncodeError():  # of its address
-            message, code = f"{what}: the revision has characters that none has", "not_found"
+            message, code = f"{what}: the revision contains characters that are not allowed", "not_found"
             hint = "give a branch, a tag or a commit"
         case _ if isinstance(error, http().HTTPError):
             return _unreachable(what, error)
@@ -67,7 +74,7 @@ def _refusal(error: BaseException, repo: str, what: str) -> HubError | None:
             # huggingface_hub 1, where a connection failed, closes its session and goes on with it.
             return _unreachable(what, error)
         case FileNotFoundError(filename=None):  # httpx, of certificates
-            message = f"{what}: a file that the environment names is not there"
+            message = f"{what}: a certificate file named in the environment does not exist"
             code, hint = "settings", "check SSL_CERT_FILE and SSL_CERT_DIR"
         case OSError():
             problem = f"{error.strerror or type(error).__name__}: {error.filename}"
@@ -97,7 +104,7 @@ def _refused(what: str, error: Any) -> HubError:
     status = _status(error)
     if status == 401:
         return HubError(
-            f"{what}: the Hub asks for a token that it knows (401)",
+            f"{what}: the Hub requires a valid token (401)",
             hint="check HF_TOKEN, or log in with `hf auth login`",
             code="token",
         )
@@ -109,25 +116,25 @@ def _refused(what: str, error: Any) -> HubError:
         wait = seconds_asked(error.response.headers)
         again = f"try again in {wait:,} s" if wait else "try again later"
         return HubError(
-            f"{what}: the Hub limits how often it may be asked (429){_notes(error)}",
+            f"{what}: the Hub limits the rate of requests (429){_notes(error)}",
             hint=f"{again}; with a token (HF_TOKEN) the limit is higher",
             code="rate_limit",
         )
     if status in (404, 410):
         return HubError(
-            f"{what} was not found ({status}), and the server does not say what of it",
+            f"{what} was not found ({status})",
             hint="check the spelling, and HF_ENDPOINT",
             code="not_found",
         )
     if status is not None and 400 <= status < 500 and status != 408:
         reason = " for legal reasons" if status == 451 else ""
         return HubError(
-            f"{what}: the server refuses to give it{reason} ({status})",
+            f"{what}: the server refuses the request{reason} ({status})",
             hint="" if reason else "a proxy or a mirror in between may be at fault: check HF_ENDPOINT",
             code="forbidden" if reason else "refused",
         )
     return HubError(
-        f"{what}: the Hub answered {status or 'with an error'}{_notes(error)}",
+        f"{what}: the Hub returned {status or 'with an error'}{_notes(error)}",
         hint="try again later",
         code="network",
     )
@@ -143,13 +150,13 @@ def _unreachable(what: str, error: Exception) -> HubError:
     other, reason = _other_host(error), f"{_reason(error)}{_notes(error)}"
     if other and type(error).__name__ in ("ConnectError", "ConnectTimeout"):
         return HubError(
-            f"{what}: {endpoint()} sends on to {other}, which could not be reached: {reason}",
-            hint="check the network: a firewall must let that host through too",
+            f"{what}: {endpoint()} redirects to {other}, which could not be reached: {reason}",
+            hint="check the network: a firewall must allow that host too",
             code="network",
         )
     if other:
         return HubError(
-            f"{what}: {endpoint()} sends on to {other}, and there {reason}",
+            f"{what}: {endpoint()} redirects to {other}, where the request failed: {reason}",
             hint="check the network, or try again later",
             code="network",
         )
@@ -161,7 +168,7 @@ def _unreachable(what: str, error: Exception) -> HubError:
 
 
 def _other_host(error: Exception) -> str:
-    """The host, with its scheme and port, that did not answer, where a redirect led to another than the Hub's."""
+    """The host (with scheme and port) that did not respond, where a redirect led away from the Hub."""
     try:
         url = error.request.url  # type: ignore[attr-defined]
         asked = urlsplit(f"{url.scheme}://{url.netloc.decode('ascii')}")
@@ -175,23 +182,23 @@ def _other_host(error: Exception) -> str:
 def _reason(error: Exception) -> str:
     kind = type(error).__name__
     if kind == "ConnectError":
-        # In the words of the operating system or of TLS: name not known, refused, certificate.
+        # The text of the operating system or of TLS: unknown name, refused, certificate.
         return str(error)[:200]
     words = {
         "ConnectTimeout": "no connection in time",
         "RuntimeError": "no connection",
-        "ReadTimeout": "no answer in time",
+        "ReadTimeout": "no response in time",
         "ReadError": "the connection was reset",
         "WriteError": "the connection was reset",
         "ProxyError": "the proxy refused the connection",
-        "RemoteProtocolError": "the connection ended before the answer did",
-        "TooManyRedirects": "it redirects in circles",
+        "RemoteProtocolError": "the connection ended before the response did",
+        "TooManyRedirects": "too many redirects",
     }
     return words.get(kind, kind)
 
 
 def _notes(error: Exception) -> str:
-    """What `patience` noted on the error."""
+    """The notes that `retry` added to the error."""
     notes = getattr(error, "__notes__", ())
     return f" ({'; '.join(notes)})" if notes else ""
 

@@ -1,7 +1,7 @@
-"""huggingface_hub: whether it can be loaded, and what it is set to. Authentication, endpoint, cache and offline mode are its own.
+"""The settings of huggingface_hub: authentication, endpoint, cache and offline mode are taken from it.
 
-It reads its settings from the environment as it is imported, and is not careful: where HF_ENDPOINT is no address, or a
-number none, it prints a line on stdout, which is not its own, and raises ValueError.
+It reads the environment when it is imported. Where HF_ENDPOINT is not a URL or a number is not one, it prints a line on
+stdout and raises ValueError, so the settings are checked first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONGEST_TIMEOUT = 10**6
 
 
 def ready() -> None:
-    """To be called before anything is asked of huggingface_hub.
+    """Check the settings; call this before using huggingface_hub.
 
     Raises:
         HubError: a setting in the environment cannot be read.
@@ -42,7 +42,7 @@ def ready() -> None:
             code="settings",
         ) from None
     if address is not None and not _usable(address):
-        raise _no_endpoint(address, "its host is no name that can be looked up")
+        raise _no_endpoint(address, "its host name cannot be looked up")
     if not 0 < constants.HF_HUB_DOWNLOAD_TIMEOUT <= _LONGEST_TIMEOUT:
         raise HubError(
             f"HF_HUB_DOWNLOAD_TIMEOUT is {shown(constants.HF_HUB_DOWNLOAD_TIMEOUT)}; expected seconds, 1 to "
@@ -54,7 +54,7 @@ def ready() -> None:
 
 
 def _no_endpoint(address: str, problem: str) -> HubError:
-    # What stands before an @ may be a password.
+    # The part before an @ may be a password.
     found = shown(address.rpartition("@")[2])
     return HubError(
         f"HF_ENDPOINT is {found}: {problem}; expected an address such as https://huggingface.co",
@@ -74,7 +74,7 @@ def _usable(address: str) -> bool:
 
 
 def _silence() -> None:
-    """Take huggingface_hub's log from the terminal: it prints text of servers, and addresses with their signatures."""
+    """Silence huggingface_hub's log: it prints server text and signed URLs."""
     # Imported first, because this module adds the handler that prints as it is loaded.
     import huggingface_hub.utils.logging  # noqa: F401
 
@@ -85,7 +85,7 @@ def _silence() -> None:
 
 
 def _problem(address: str) -> str:
-    """What is wrong with the address of a Hub; nothing where it may be one."""
+    """What is wrong with the URL of a Hub; empty if nothing."""
     try:
         parts = urlsplit(address)
         host, _ = parts.hostname, parts.port
@@ -113,7 +113,7 @@ def offline() -> bool:
 
 
 def endpoint() -> str:
-    """Where the Hub is, to be read: without the password that HF_ENDPOINT may carry."""
+    """The URL of the Hub for messages, without the password that HF_ENDPOINT may contain."""
     from huggingface_hub import constants
 
     return public_url(constants.ENDPOINT)
@@ -166,7 +166,7 @@ def authorization() -> dict[str, str]:
         token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
     except (OSError, ValueError):
         raise HubError(
-            "the token that huggingface_hub keeps cannot be read",
+            "the token stored by huggingface_hub cannot be read",
             hint="log in again: `hf auth login`",
             code="token",
         ) from None
@@ -174,7 +174,7 @@ def authorization() -> dict[str, str]:
 
 
 def seconds_asked(headers: Mapping[str, str]) -> int | None:
-    """How long a server asks to be left alone: `Retry-After: 5`, or the Hub's `ratelimit: "resolvers";r=0;t=5`."""
+    """The wait that a server requests in seconds: `Retry-After: 5`, or the Hub's `ratelimit: "resolvers";r=0;t=5`."""
     after, limit = headers.get("retry-after", "").strip(), headers.get("ratelimit", "")
     if _SECONDS.fullmatch(after):
         return int(after)

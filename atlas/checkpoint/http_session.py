@@ -1,8 +1,8 @@
-"""One request to the Hub: sent, redirected, counted, and judged by its head; its body is for `bodies`.
+"""Sends requests to the Hub: follows redirects, counts, and checks the response headers; `response_body` reads the body.
 
-The session is huggingface_hub's, and with it proxies, certificates, offline mode and connections kept alive. Nothing
-that a server sends reaches huggingface_hub itself: it would print warnings that a header holds, wait as long as another
-says, and put a third into the path of a file.
+The underlying client is huggingface_hub's, with its proxies, certificates, offline mode and keep-alive. Server headers
+are not passed on to huggingface_hub: it would print warnings from them, wait as long as they ask, and use them in file
+paths.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from atlas.checkpoint.client import authorization, http, ready, session
-from atlas.checkpoint.watch import answered_in_time
+from atlas.checkpoint.deadline import response_deadline
+from atlas.checkpoint.settings import authorization, http, ready, session
 from atlas.errors import HubError
 from atlas.version import __version__
 
 MOST_REDIRECTS = 10
-_TOLD = ("x-error-code", "x-error-message", "retry-after", "ratelimit")
-_LONGEST_TOLD = 200
+_ERROR_HEADERS = ("x-error-code", "x-error-message", "retry-after", "ratelimit")
+_LONGEST_ERROR_HEADER = 200
 _MOST_DRAINED_BYTES = 8_192
 _MOST_DRAINING_SECONDS = 2.0
 _ELSEWHERE = "a proxy or a mirror in between may be at fault: check HF_ENDPOINT"
@@ -29,27 +29,27 @@ _ELSEWHERE = "a proxy or a mirror in between may be at fault: check HF_ENDPOINT"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer whose body is still to be read.
+    """A response whose body has not been read.
 
     Attributes:
         response: the HTTP library's.
-        heads: the headers of the redirects on the way, and of the answer itself.
+        heads: the headers of the redirects and of the response itself.
     """
 
     response: Any
     heads: tuple[Mapping[str, str], ...]
 
     def first(self, name: str) -> str | None:
-        """A header, from the first answer on the way that has it."""
+        """A header, from the first of these responses that has it."""
         return next((head[name] for head in self.heads if name in head), None)
 
 
-class Wire:
-    """Sends requests, and counts them; several threads may use it.
+class HttpSession:
+    """Sends and counts requests; thread-safe.
 
     Attributes:
         requests: sent, redirects and repeated ones included.
-        bytes_read: of bodies, as they came over the wire.
+        bytes_read: of bodies, as they came over the network.
     """
 
     def __init__(self) -> None:
@@ -68,15 +68,15 @@ class Wire:
     def reply(
         self, url: str, what: str, headers: Mapping[str, str], *, counted: bool = True
     ) -> Iterator[Reply]:
-        """The answer to one request; left early, the connection is closed.
+        """The response to one request; the connection is closed if the body is not read to its end.
 
         Args:
-            what: the file or the repository that is asked for, for messages.
-            headers: `bodies.COMPRESSED` or `bodies.PLAIN` among them.
+            what: the requested file or repository, for messages.
+            headers: `response_body.COMPRESSED` or `response_body.PLAIN` among them.
             counted: whether `bytes_read` is to include the body.
 
         Raises:
-            HubError: the answer is none to such a request, leads nowhere, or does not come.
+            HubError: the response is invalid, redirects to an unusable URL, or does not arrive in time.
         """
         response = None
         try:
@@ -95,7 +95,7 @@ class Wire:
         client = session()
         request = client.build_request("GET", url, headers=headers, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT)
         heads: list[Mapping[str, str]] = []
-        with answered_in_time() as deadline:
+        with response_deadline() as deadline:
             while len(heads) <= MOST_REDIRECTS:
                 self._count(requests=1)
                 try:
@@ -112,31 +112,31 @@ class Wire:
                     raise _late(what)
                 request = response.next_request
                 if request.url.scheme not in ("http", "https") or (request.url.port or 0) > 65535:
-                    raise _nowhere(what)
+                    raise _bad_redirect(what)
         raise http().TooManyRedirects("too many redirects", request=request)
 
 
 def _late(what: str) -> HubError:
     return HubError(
-        f"{what}: the server sends the head of its answer too slowly",
+        f"{what}: the server sends its response headers too slowly",
         hint="check the network, or try again later",
         code="network",
     )
 
 
-def _nowhere(what: str) -> HubError:
+def _bad_redirect(what: str) -> HubError:
     return HubError(
-        f"{what}: the server redirects to an address that cannot be used", hint=_ELSEWHERE, code="transfer"
+        f"{what}: the server redirects to a URL that cannot be used", hint=_ELSEWHERE, code="transfer"
     )
 
 
 def _sendable(error: Exception, what: str) -> Exception:
-    """The failure itself where it is one of the network; what an address or a header makes the HTTP library raise is our error."""
+    """Network failures unchanged; what a bad URL or header makes the HTTP library raise becomes a HubError."""
     if isinstance(error, http().RemoteProtocolError) and "location header" in str(error):
-        return _nowhere(what)
+        return _bad_redirect(what)
     if isinstance(error, (http().HTTPError, OSError, RuntimeError)):
         return error
-    return _nowhere(what)  # a host that is no name, a port that is none, an address that is too long
+    return _bad_redirect(what)  # a host that is no name, a port that is none, an address that is too long
 
 
 def _drain(response: Any) -> None:
@@ -154,7 +154,7 @@ def _drain(response: Any) -> None:
 
 
 def _raise_for_status(response: Any, what: str) -> None:
-    """An error for a refusal, by its head alone: the body of one may be anything, and never end.
+    """Raise for an error status by the headers alone: the body may be anything, and never end.
 
     Raises:
         Exception: huggingface_hub's, for 400 and above.
@@ -163,18 +163,24 @@ def _raise_for_status(response: Any, what: str) -> None:
     if response.status_code >= 400:
         from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
 
-        head = {name: response.headers[name] for name in _TOLD if name in response.headers}
-        told = {
+        head = {name: response.headers[name] for name in _ERROR_HEADERS if name in response.headers}
+        repeated = {
             name: value
             for name, value in head.items()
-            if value.isascii() and value.isprintable() and len(value) <= _LONGEST_TOLD
+            if value.isascii() and value.isprintable() and len(value) <= _LONGEST_ERROR_HEADER
         }
-        hf_raise_for_status(http().Response(response.status_code, headers=told, request=response.request))
+        hf_raise_for_status(http().Response(response.status_code, headers=repeated, request=response.request))
+    if "content-length" in response.headers and "transfer-encoding" in response.headers:
+        raise HubError(
+            f"{what}: the response has both a Content-Length and a Transfer-Encoding, so its length is ambiguous",
+            hint=_ELSEWHERE,
+            code="transfer",
+        )
     if response.has_redirect_location:
-        raise _nowhere(what)
+        raise _bad_redirect(what)
     if response.status_code not in (200, 206):
         raise HubError(
-            f"{what}: expected status 200 or 206, the server answered {response.status_code}",
+            f"{what}: expected status 200 or 206, received {response.status_code}",
             hint=_ELSEWHERE,
             code="transfer",
         )

@@ -1,7 +1,7 @@
-"""What the Hub says of one revision of a repository: its commit, its files with their sizes, the hashes of those in LFS.
+"""The Hub's listing of one revision: the commit, the files with their sizes, and the hashes of files in LFS.
 
-The answer is a stranger's: a mirror, a proxy, a page to sign in. So every value in it is looked at before it is used, and
-none is repeated in a message, because a careless server may repeat the token that it was sent.
+The response is untrusted: it may come from a mirror, a proxy or a login page. Every value is checked before it is used, and
+none is repeated in a message, because a careless server may echo the token.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from atlas.checkpoint.bodies import COMPRESSED, body, decoded
-from atlas.checkpoint.client import endpoint
+from atlas.checkpoint.http_session import HttpSession
+from atlas.checkpoint.hub_errors import HubErrors
 from atlas.checkpoint.paths import COMMIT, SHA256, portable, possible
-from atlas.checkpoint.patience import patiently
-from atlas.checkpoint.refusals import Refusals
-from atlas.checkpoint.wire import Wire
+from atlas.checkpoint.response_body import COMPRESSED, TEXT_WITHIN, body, decoded
+from atlas.checkpoint.retry import with_retries
+from atlas.checkpoint.settings import endpoint
 from atlas.errors import HubError
 
 MOST_BYTES = 16 * 2**20
@@ -43,20 +43,22 @@ class Listing:
     hashes: dict[str, str]
 
 
-def listing(repo: str, revision: str | None, wire: Wire) -> Listing:
+def fetch_listing(repo: str, revision: str | None, session: HttpSession) -> Listing:
     """The listing of a branch, a tag or a commit, in one request.
 
     Raises:
-        HubError: there is no such repository or revision, access is refused, the Hub cannot be reached, or what answers
-            is no Hub.
+        HubError: there is no such repository or revision, access is refused, the Hub cannot be reached, or the server
+            is not a Hub.
     """
     from huggingface_hub import constants
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-    with Refusals(repo):
+    with HubErrors(repo):
         validate_repo_id(repo)
         at = f"/revision/{quote(revision, safe='')}" if revision is not None else ""
-        text = patiently(partial(_text, wire, f"{constants.ENDPOINT}/api/models/{repo}{at}?blobs=true", repo))
+        text = with_retries(
+            partial(_text, session, f"{constants.ENDPOINT}/api/models/{repo}{at}?blobs=true", repo)
+        )
     try:
         if len(text) > MOST_BYTES:
             raise _Unfit(f"it is longer than {MOST_BYTES:,} bytes")
@@ -68,13 +70,13 @@ def listing(repo: str, revision: str | None, wire: Wire) -> Listing:
     except ValueError:
         raise _no_listing(repo, "it is not JSON") from None
     if revision is not None and COMMIT.fullmatch(revision) and found.commit != revision:
-        raise _no_listing(repo, "it is of another commit than was asked for")
+        raise _no_listing(repo, "it is of another commit than was requested")
     return found
 
 
-def _text(wire: Wire, url: str, repo: str) -> bytes:
-    with wire.reply(url, repo, COMPRESSED, counted=False) as reply:
-        return body(decoded(reply.response, repo), MOST_BYTES, repo)
+def _text(session: HttpSession, url: str, repo: str) -> bytes:
+    with session.reply(url, repo, COMPRESSED, counted=False) as reply:
+        return body(decoded(reply.response, repo), MOST_BYTES, repo, within=TEXT_WITHIN)
 
 
 class _Unfit(ValueError):
@@ -84,10 +86,10 @@ class _Unfit(ValueError):
 
 
 def parse(answer: Any) -> Listing:
-    """What the parsed JSON says.
+    """The listing in the parsed JSON.
 
     Raises:
-        ValueError: it is no listing of a model.
+        ValueError: it is not the listing of a model.
     """
     if not isinstance(answer, dict):
         raise _Unfit("it is not of a model")
@@ -108,7 +110,7 @@ def parse(answer: Any) -> Listing:
         if type(size) is not int or not 0 <= size <= _MOST_FILE_BYTES:
             raise _Unfit("a file in it has no size that is a whole number of bytes")
         if name in seen:
-            raise _Unfit("a file stands twice in it")
+            raise _Unfit("a file is listed twice")
         seen.add(name)
         lfs = file.get("lfs")
         digest = _sha256(lfs) if lfs else None
@@ -130,7 +132,7 @@ def _sha256(lfs: object) -> str:
 
 def _no_listing(repo: str, why: str) -> HubError:
     return HubError(
-        f"{repo}: what {endpoint()} answered is no listing with a commit and the files' sizes: {why}",
-        hint="check HF_ENDPOINT: it must lead to a Hub, or to a mirror that lists files as the Hub does",
+        f"{repo}: the response of {endpoint()} is not a listing with a commit and the files' sizes: {why}",
+        hint="check HF_ENDPOINT: it must be the URL of a Hub, or of a mirror that lists files as the Hub does",
         code="listing",
     )
