@@ -12,6 +12,7 @@ import typer
 
 from atlas.cli.options import Json, Specs, library_of
 from atlas.errors import UsageError, shown
+from atlas.execution.options import DEFAULT_MODEL
 from atlas.report import console
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from atlas.execution.result import ObservedTrace, Result
     from atlas.report.run import TextOutput
-
-DEFAULT = "llama3.1-8b"
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +30,7 @@ def run(
     model: Annotated[
         str | None,
         typer.Argument(
-            metavar="MODEL", help=f"A model, or a checkpoint's folder; {DEFAULT} where none is given."
+            metavar="MODEL", help=f"A model, or a checkpoint's folder; {DEFAULT_MODEL} where none is given."
         ),
     ] = None,
     prompt: Annotated[

@@ -6,6 +6,7 @@
     program      a block's steps, each compiled once into a closure
     kernels      what each operation computes; rotary and fused_attention are the two larger ones
     weights      where weights come from; checkpoint_weights reads safetensors files, random_weights draws from a seed
+    generation   the tokens after the prompt; sampling chooses each
     observer     each step's result compared with the trace of the same pass
     prompt       text to token ids and back; tokenizer runs the tokenizers library in a process of its own
     options, result   what is asked for and what is returned; these need no torch

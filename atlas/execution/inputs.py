@@ -12,11 +12,11 @@ from pathlib import Path
 
 from atlas.checkpoint import contents
 from atlas.errors import CheckpointError, UsageError, shown
+from atlas.execution.options import DEFAULT_MODEL
 from atlas.resolution.model import Model
 from atlas.resolution.resolve import from_path, resolve
 from atlas.spec.library import Library
 
-DEFAULT_MODEL = "llama3.1-8b"
 TOKENIZER = "tokenizer.json"
 
 

@@ -39,10 +39,10 @@ class Observer:
     def __call__(self, step: str, result: Tensor) -> None:
         """Record one step's result under its address."""
         self._observed[step] = TensorType(tuple(result.shape), _code(result.dtype))
-        if result.numel():
+        if result.numel() and not result.is_meta:  # meta tensors have a shape and no values
             low, high = result.aminmax()  # both are NaN if any value is
             self._extremes[step] = low, high
-        if self._summarise and result.is_floating_point():
+        if self._summarise and result.is_floating_point() and not result.is_meta:
             values = result[result.isfinite()].double()
             if values.numel():
                 self._means[step] = float(values.mean()), float(values.square().mean().sqrt())

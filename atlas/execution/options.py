@@ -8,6 +8,9 @@ from pathlib import Path
 
 from atlas.errors import UsageError, shown
 
+DEFAULT_MODEL = "llama3.1-8b"
+"""The model of a run that names none."""
+
 MOST_TOKENS = 2**31 - 1
 """To generate; far more than any text has, and within torch's integers."""
 

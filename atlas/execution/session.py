@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from atlas.analyse.trace import Pass
-from atlas.errors import RunError
 from atlas.execution import devices, fused_attention, limits, sampling
 from atlas.execution.checkpoint_weights import CheckpointWeights
+from atlas.execution.generation import OnText, generate
 from atlas.execution.interrupt import Check, interruptible
 from atlas.execution.observer import Observer
 from atlas.execution.options import Options, require_utf8
@@ -41,9 +41,6 @@ from atlas.execution.torch_errors import is_out_of_memory, run_error
 from atlas.execution.weights import ResidentWeights, Weights, fits_in_memory
 from atlas.graph.graph import Graph
 from atlas.resolution.model import require_described
-
-OnText = Callable[[str], None]
-"""Receives the generated text piece by piece; without a tokenizer the ids, with commas between them."""
 
 OnTrace = Callable[[ObservedTrace], None]
 """Receives the observed steps of the prompt's pass."""
@@ -232,48 +229,12 @@ class Session:
             prefilled_at = time.perf_counter()
             stream = TextStream(prompt, special=options.special)
             sound = found.finite and not observer.steps.not_finite
-            ids = self._generate(last, prompt, cache, stream, on_progress, callbacks.on_text) if sound else []
+            ids = (
+                generate(self._runner, last, prompt, options, cache, stream, on_progress, callbacks.on_text)
+                if sound
+                else []
+            )
         return _Passes(found, last, ids, stream.text, prefilled_at, time.perf_counter())
-
-    def _generate(
-        self,
-        logits: Tensor,
-        prompt: Prompt,
-        cache: KVCache | None,
-        stream: TextStream,
-        on_progress: OnProgress,
-        on_text: OnText | None,
-    ) -> list[int]:
-        """The tokens after the prompt, up to the first that ends the text.
-
-        Args:
-            logits: of the prompt's last position: vocab_size, float32.
-            cache: has the prompt's keys and values; needed for more than one token.
-        """
-        options = self._options
-        generator = torch.Generator().manual_seed(options.seed)
-        ids: list[int] = []
-        while len(ids) < options.max_new_tokens:
-            on_progress("tokens", len(ids), options.max_new_tokens)
-            if ids:
-                past = len(prompt.ids) + len(ids) - 1
-                logits = self._runner(torch.tensor([ids[-1:]]), past=past, cache=cache)[0, -1]
-                if not logits.isfinite().all():
-                    raise RunError(
-                        f"after {len(ids)} tokens the logits are not finite", hint="try --dtype float32"
-                    )
-            ids.append(sampling.choose(logits, options.temperature, options.top_k, generator, options.top_p))
-            text = stream.push(ids[-1])
-            if stream.text is None:
-                text = f", {ids[-1]}" if len(ids) > 1 else str(ids[-1])
-            if text and on_text:
-                on_text(text)
-            if ids[-1] in prompt.eos:
-                break
-        text = stream.end()
-        if text and on_text:
-            on_text(text)
-        return ids
 
     def _trace(self, prompt: Prompt, observer: Observer) -> ObservedTrace:
         return ObservedTrace(
