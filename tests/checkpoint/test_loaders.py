@@ -1,7 +1,7 @@
 """Which loader opens which files, stale indexes, and truncated tensors.
 
-What the loaders do is from their sources: transformers 4.57 `modeling_utils._get_resolved_checkpoint_files` tries
-model.safetensors before the index; vLLM 0.11 `weight_utils.filter_duplicate_safetensors_files` keeps what the index names.
+What the loaders do is from their sources: transformers 5.24 `modeling_utils._get_resolved_checkpoint_files` tries
+model.safetensors before the index; vLLM 0.9 `weight_utils.filter_duplicate_safetensors_files` keeps what the index names.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ def sharded(tmp_path: Path) -> Path:
 def test_shards_without_an_index(sharded: Path) -> None:
     inventory, (finding,) = read(sharded)
     assert (finding.code, finding.severity, finding.exit_code, finding.count) == ("loader", "error", 1, 2)
-    assert "transformers finds no weights" in finding.message and "vLLM loads all" in finding.message
-    assert inventory.loaders.transformers == () and inventory.loaders.vllm == (FIRST, SECOND)
+    assert "transformers finds no weights" in finding.message
+    assert "vLLM loads all" in finding.message
+    assert inventory.loaders.transformers == ()
+    assert inventory.loaders.vllm == (FIRST, SECOND)
 
 
 @pytest.mark.parametrize(
@@ -91,15 +93,19 @@ def test_a_stale_index_next_to_the_whole_model(tmp_path: Path) -> None:
     index(tmp_path, {"a": FIRST, "b": SECOND})
     write(tmp_path / WHOLE, {"a": [2, 3], "b": [4, 5]})
     inventory, (finding,) = read(tmp_path)
-    assert (finding.code, finding.exit_code, finding.count) == ("index", 1, 2) and "stale" in finding.message
-    assert inventory.tensors.keys() == {"a", "b"} and not inventory.absent
+    assert (finding.code, finding.exit_code, finding.count) == ("index", 1, 2)
+    assert "stale" in finding.message
+    assert inventory.tensors.keys() == {"a", "b"}
+    assert not inventory.absent
 
 
 def test_a_stale_index_next_to_other_shards(sharded: Path) -> None:
     index(sharded, {"a": "model-00001-of-00003.safetensors", "b": "model-00003-of-00003.safetensors"})
     inventory, (finding,) = read(sharded)
-    assert (finding.code, finding.expected, finding.found) == ("index", 2, 0) and "stale" in finding.message
-    assert inventory.tensors.keys() == {"a", "b"} and not inventory.absent
+    assert (finding.code, finding.expected, finding.found) == ("index", 2, 0)
+    assert "stale" in finding.message
+    assert inventory.tensors.keys() == {"a", "b"}
+    assert not inventory.absent
 
 
 def test_a_missing_shard_is_no_stale_index(sharded: Path) -> None:
@@ -148,10 +154,13 @@ def test_hub_addresses(text: str, address: HubAddress) -> None:
 def test_urls_of_no_model(text: str) -> None:
     with pytest.raises(HubError) as error:
         parse_hub_address(text)
-    assert error.value.code == "not_found" and "secret" not in error.value.message
+    assert error.value.code == "not_found"
+    assert "secret" not in error.value.message
 
 
 def test_the_page_of_a_blob_url() -> None:
     page = b"<!doctype html><html><head><title>model.safetensors \xc2\xb7 owner/name at main</title>"
     fault = not_a_header(page, 50_000).at("model.safetensors")
-    assert fault.code == "pointer" and "owner/name" in fault.message and "/resolve/" in fault.hint
+    assert fault.code == "pointer"
+    assert "owner/name" in fault.message
+    assert "/resolve/" in fault.hint

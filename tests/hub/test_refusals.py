@@ -231,9 +231,9 @@ def test_a_redirect_to_a_host_that_does_not_answer(hub: FakeHub) -> None:
     [
         ("ignore ranges", "the server ignores ranges and would send the whole file, 10,000,000,000 bytes"),
         ("shifted", "bytes 0-39999 were requested, the reply has 'bytes 1-39999/10000000000'"),
-        ("unstated", "the reply is of no stated range"),
+        ("unstated", "the reply has no stated range"),
         ("grown", "the listing states 10,000,000,000 bytes, the file server 10,000,000,001"),
-        ("gzip", "the server compresses ranges"),
+        ("gzip", "the server compresses range replies"),
         ("short", "expected 40,000 bytes, received 39,999"),
     ],
 )

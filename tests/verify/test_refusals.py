@@ -186,7 +186,7 @@ def test_an_adapter_by_its_tensors_alone(tmp_path: Path, check: Check) -> None:
     }
     finding = check(save(tmp_path / "c", low_rank)).findings[0]
     assert (finding.code, finding.exit_code) == ("adapter", 2)
-    assert "for a model that it does not name" in finding.message
+    assert "for a base model that it does not name" in finding.message
 
 
 def test_another_kind_of_adapter_is_called_what_it_is(tmp_path: Path, check: Check) -> None:
