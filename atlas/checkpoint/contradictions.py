@@ -121,8 +121,8 @@ def _size_mismatch(header: Header) -> Malformed:
     cut = [tensor.name for tensor in header.tensors.values() if tensor.end > max(there, tensor.begin)]
     more = f" and {len(cut) - 3:,} more" if len(cut) > 3 else ""
     return Malformed(
-        f"truncated: the header declares {needed:,} bytes, the file has {found:,}, {needed - found:,} too few; "
-        f"{len(cut):,} of {len(header.tensors):,} tensors are incomplete: {', '.join(map(show, cut[:3]))}{more}",
+        f"truncated: {needed:,} bytes declared, {found:,} found, {needed - found:,} too few; "
+        f"incomplete: {len(cut):,} of {len(header.tensors):,} tensors: {', '.join(map(show, cut[:3]))}{more}",
         f"the download stopped early; {AGAIN}",
         code="truncated",
         expected=needed,

@@ -1,7 +1,7 @@
 """Which weight files each loader opens in a folder; loaders disagree where a whole file and an index are both there.
 
 transformers opens `model.safetensors` if it exists, and only without it the shards of `model.safetensors.index.json`
-(`modeling_utils._get_resolved_checkpoint_files`). vLLM takes every `*.safetensors` file and, where there is an index, keeps
+(`modeling_utils._get_resolved_checkpoint_files`, 5.24). vLLM takes every `*.safetensors` file and, where there is an index, keeps
 those that it names (`weight_utils.filter_duplicate_safetensors_files`). diffusers goes by the index where there is one.
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +29,45 @@ def test_entries_of_files_that_are_not_there_are_passed_over(tmp_path: Path) -> 
     known, (finding,) = recorded(Folder(tmp_path), ["checklist.chk", "a"])
     assert list(known) == ["a"]
     assert "line 50,002 is not" in finding.message
+
+
+@pytest.mark.parametrize("name", ["./a", "././a", ".//a", "b/../a", "*a"])
+def test_names_in_a_checklist_are_normalised(tmp_path: Path, name: str) -> None:
+    (tmp_path / "checklist.chk").write_text(f"{'5' * 32}  {name}\n")
+    known, findings = recorded(Folder(tmp_path), ["a"])
+    assert (known["a"].digest, findings) == ("5" * 32, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("SHA256SUMS", f"{'6' * 64}  a\n{'7' * 64}  other\n"),
+        ("sha256sums.txt", f"{'6' * 64} *./a\n"),
+        ("a.sha256", f"{'6' * 64}\n"),
+        ("a.sha256", f"{'6' * 64}  a\n"),
+        ("weights.sha256", f"SHA256 (a) = {'6' * 64}\n"),
+        ("MD5SUMS", f"{'6' * 32}  a\n"),
+    ],
+)
+def test_checksum_files(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    known, findings = recorded(Folder(tmp_path), ["a"])
+    assert findings == []
+    assert (set(known["a"].digest), known["a"].where) == ({"6"}, name)
+
+
+def test_checksum_files_that_contradict_each_other(tmp_path: Path) -> None:
+    (tmp_path / "SHA256SUMS").write_text(f"{'6' * 64}  a\n")
+    (tmp_path / "a.sha256").write_text(f"{'7' * 64}\n")
+    (tmp_path / "MD5SUMS").write_text(f"{'8' * 32}  a\n")
+    known, (finding,) = recorded(Folder(tmp_path), ["a"])
+    assert known["a"].digest == "6" * 64
+    assert "contradicts" in finding.message
+
+
+def test_a_checksum_file_of_another_file_may_be_anything(tmp_path: Path) -> None:
+    (tmp_path / "archive.zip.sha256").write_text("{}")
+    assert recorded(Folder(tmp_path), ["a"]) == ({}, [])
 
 
 def test_a_checklist_that_does_not_end(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ BREAKS = {
         without_file(*THREE), "missing", ("3 files are missing", "30 tensors", "130,464 bytes"), count=30
     ),
     "a link that leads nowhere": Break(
-        dangling, "missing", (SECOND, "a link that leads nowhere", "10 tensors"), count=10
+        dangling, "missing", (SECOND, "a broken link", "10 tensors"), count=10
     ),
     # ---- the index
     "the index a pointer": Break(
@@ -243,7 +243,7 @@ BREAKS = {
     "an empty weight_map": Break(
         with_bytes(INDEX, b'{"weight_map": {}}'), "index", ("weight_map", "found {}"), exit_code=2
     ),
-    "no weight_map": Break(with_bytes(INDEX, b"{}"), "index", ("weight_map", "it has none"), exit_code=2),
+    "no weight_map": Break(with_bytes(INDEX, b"{}"), "index", ("weight_map", "it is absent"), exit_code=2),
     "an index that is a list": Break(with_bytes(INDEX, b"[]"), "index", ("the index is []",), exit_code=2),
     "an index that is not JSON": Break(
         with_bytes(INDEX, b'{"weight_map": '), "index", ("not JSON", "line 1, column 16"), exit_code=2
@@ -252,19 +252,19 @@ BREAKS = {
         sharded(placed("model.norm.weight", "model-00001-of-00003.safetensors")),
         "index",
         (
-            "'model.norm.weight' lies in model-00001-of-00003.safetensors",
-            "but it lies in model-00003-of-00003",
+            "'model.norm.weight' in model-00001-of-00003.safetensors",
+            "but it is in model-00003-of-00003",
         ),
     ),
     "a tensor in no shard": Break(
         sharded(placed("extra.weight", SECOND)),
         "index",
-        ("'extra.weight' lies in", SECOND, "no file holds it"),
+        ("'extra.weight' in", SECOND, "no file has it"),
     ),
     "a tensor the index lost": Break(
         sharded(index(THREE), THREE | {SECOND: without(THREE[SECOND], "layers.1.mlp.up")}),
         "index",
-        ("'model.layers.1.mlp.up_proj.weight' lies in", SECOND, "no file holds it"),
+        ("'model.layers.1.mlp.up_proj.weight' in", SECOND, "no file has it"),
     ),
     "a tensor not listed": Break(
         sharded(placed("model.norm.weight", None)), "index", ("does not list model.norm.weight",)
@@ -292,7 +292,7 @@ BREAKS = {
     "a tensor in two files": Break(
         sharded(index(THREE), THREE | {SECOND: THREE[SECOND] | {"lm_head.weight": GOOD["lm_head.weight"]}}),
         "duplicate",
-        ("'lm_head.weight' lies in", SECOND, "model-00003-of-00003.safetensors"),
+        ("'lm_head.weight' in", SECOND, "model-00003-of-00003.safetensors"),
     ),
     "a second copy": note(
         "stray",

@@ -169,7 +169,7 @@ def test_one_shard_is_held_against_what_the_index_places_in_it(tmp_path: Path, c
     result = check(folder / name)
     [note] = result.findings
     assert (note.code, note.severity, note.expected, note.found) == ("index", "note", 3, 1)
-    assert "names 2 more, which were not looked at" in note.message
+    assert "names 2 more, which were not read" in note.message
     assert (result.tensors.expected, result.tensors.found) == (10, 10)
     assert result.parameters.found == result.parameters.expected == parameters(files[name])
 

@@ -56,7 +56,7 @@ PATHS = {
     "the configuration": ("config.json", "is a configuration, not weights"),
     "a pickle": ("pytorch_model.bin", "pickles"),
     "another JSON file": ("tokenizer.json", "needs a weight_map"),
-    "a link that leads nowhere": ("link", "a link that leads nowhere"),
+    "a link that leads nowhere": ("link", "a broken link"),
     "the root of a cached repository": ("models--tiny--ok", "snapshots/"),
 }
 
@@ -120,8 +120,8 @@ BAD_INDEXES = {
     b"null": "None",
     b"[1]": "[1]",
     b'"text"': "'text'",
-    b"{}": "it has none",
-    b'{"weight_map": null}': "it has none",
+    b"{}": "it is absent",
+    b'{"weight_map": null}': "it is absent",
     b'{"weight_map": []}': "found []",
     b'{"weight_map": {}}': "found {}",
     b'{"weight_map": {"a": "x", "a": "y"}}': "'a' twice",
@@ -186,7 +186,7 @@ def test_an_adapter_by_its_tensors_alone(tmp_path: Path, check: Check) -> None:
     }
     finding = check(save(tmp_path / "c", low_rank)).findings[0]
     assert (finding.code, finding.exit_code) == ("adapter", 2)
-    assert "for a model that it does not name" in finding.message
+    assert "for a base model that it does not name" in finding.message
 
 
 def test_another_kind_of_adapter_is_called_what_it_is(tmp_path: Path, check: Check) -> None:

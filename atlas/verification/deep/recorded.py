@@ -150,8 +150,9 @@ def _checksums(store: Folder, checksums: str, files: set[str]) -> tuple[dict[str
     # In the order of their lengths, so that the longer hash stays.
     in_order = sorted(found.items(), key=lambda item: item[0][1])
     known = {name: Recorded(digest, checksums) for (name, _), digest in in_order}
-    if not odd:
-        return known, []
+    stem, _, ending = checksums.rpartition(".")
+    if not odd or (ending.lower() in ("md5", "sha256") and stem not in files and not known):
+        return known, []  # `NAME.sha256` of another file may have any format
     more = f" and {odd - 1:,} more" if odd > 1 else ""
     message = f"{where}: line {first:,}{more} is not a digest (MD5 or SHA-256) and a name, or contradicts an earlier one: not used"
     return known, [warning(code="hash", file=checksums, message=message)]
