@@ -12,7 +12,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-BYTES = {"BF16": 2, "F16": 2, "F32": 4, "U8": 1}
+TOKENIZER: dict[str, Any] = {
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}},
+    "added_tokens": [{"id": 2, "content": "</s>"}],
+}
+"""One of three tokens, so that a folder has all that a release needs."""
+
+BYTES = {"BF16": 2, "F16": 2, "F32": 4, "U8": 1, "U32": 4, "F8_E4M3": 1}
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama",
@@ -176,6 +182,7 @@ def save(
         write(folder / name, tensors)
     if listed:
         dump(folder / "model.safetensors.index.json", index(named) if listed is True else listed)
+    dump(folder / "tokenizer.json", TOKENIZER)
     if config is not None:
         dump(folder / "config.json", config)
     if params is not None:

@@ -37,7 +37,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_good_one_is_one_line(good: Path) -> None:
     ran = run("verify", str(good))
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == f"verified: {good}: {GOOD}, hf names, against config.json\n"
+    assert ran.out == f"verified (headers): {good}: {GOOD}, hf names, against config.json\n"
 
 
 def test_findings_are_a_line_each_and_a_table_of_what_differs(grown: Path) -> None:
@@ -107,7 +107,7 @@ def test_the_verdict_says_what_it_does_not_count(grown: Path, tmp_path: Path) ->
     receipt = tmp_path / "receipt.json"
     ran = run("verify", str(grown), "--ignore", "dtype,shape", "--receipt", str(receipt))
     verdict = ran.out.splitlines()[0]
-    assert verdict.startswith("verified: ")
+    assert verdict.startswith("verified (headers): ")
     assert verdict.endswith(", ignoring 1 shape, 1 dtype")
     page = run("explain", str(grown), "output", "--receipt", str(receipt), "--json").json
     assert "verdict: verified, ignoring 1 shape, 1 dtype (atlas" in page["rests_on"]
@@ -189,16 +189,24 @@ def test_what_is_no_checkpoint_is_an_error_of_one_line(tmp_path: Path) -> None:
     assert set(document.json["error"]) == {"code", "message", "hint"}
 
 
-@pytest.mark.parametrize(("options", "severity", "code"), [((), "warning", 0), (("--strict",), "error", 1)])
 @pytest.mark.parametrize(
-    ("setting", "words"),
-    [({"surprise": 1}, "the key surprise is unknown"), ({"torch_dtype": "bfloat17"}, "is no dtype")],
-    ids=str,
+    "setting", [{"bias": True}, {"is_llama_config": True}, {"layer_types": ["full_attention"] * 3}], ids=str
 )
-def test_what_is_not_understood_of_the_configuration_is_a_warning(
-    setting: dict[str, Any], words: str, options: tuple[str, ...], severity: str, code: int, tmp_path: Path
-) -> None:
+def test_an_unknown_key_fails_no_strict_check(setting: dict[str, Any], tmp_path: Path) -> None:
+    """InternLM's `bias`, SmolLM2's `is_llama_config` and `layer_types`: no check depends on them."""
     folder = save(tmp_path / "c", hub(), config=CONFIG | setting)
+    ran = run("verify", str(folder), "--json", "--strict")
+    assert (ran.code, ran.json["verdict"]) == (0, "verified")
+    for finding in ran.json["findings"]:
+        assert (finding["code"], finding["severity"]) == ("config", "note")
+
+
+@pytest.mark.parametrize(("options", "severity", "code"), [((), "warning", 0), (("--strict",), "error", 1)])
+def test_what_is_probably_wrong_in_the_configuration_is_a_warning(
+    options: tuple[str, ...], severity: str, code: int, tmp_path: Path
+) -> None:
+    words = "bfloat17"
+    folder = save(tmp_path / "c", hub(), config=CONFIG | {"torch_dtype": "bfloat17"})
     ran = run("verify", str(folder), "--json", "--quiet", *options)
     [finding] = ran.json["findings"]
     assert (ran.code, ran.err) == (code, "")

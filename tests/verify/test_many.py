@@ -28,9 +28,9 @@ def quantised() -> Tensors:
 def test_quantised_weights_without_a_word_of_it(tmp_path: Path, check: Check) -> None:
     result = check(save(tmp_path / "c", quantised(), config=CONFIG))
     [finding] = [found for found in result.findings if found.code != "dtype"]
-    assert (finding.code, finding.exit_code, finding.count) == ("config", 1, 3 * 7 * 3)
+    assert (finding.code, finding.exit_code, finding.count) == ("quantisation", 1, 3 * 7 * 3)
     assert "stored quantised" in finding.message
-    assert "config.json has no quantization_config" in finding.message
+    assert "config.json does not declare a quantisation" in finding.message
 
 
 def test_many_kinds_of_unexpected_or_missing_names_are_one_finding_each(tmp_path: Path, check: Check) -> None:

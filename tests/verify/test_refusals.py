@@ -169,7 +169,7 @@ def test_a_quantised_checkpoint_is_not_described(tmp_path: Path, check: Check) -
     folder = save(tmp_path / "c", hub(), config=CONFIG | {"quantization_config": {"bits": 4}})
     result = check(folder)
     [finding] = result.findings
-    assert (result.verdict, finding.code, finding.exit_code) == ("unreadable", "config", 2)
+    assert (result.verdict, finding.code, finding.exit_code) == ("not described", "quantisation", 2)
     assert "stored quantised (quantization_config), which is not described" in finding.message
     with pytest.raises(NotDescribed, match="atlas verify"):
         check(folder, model=str(folder))
