@@ -164,7 +164,9 @@ def _is_path(name: str, path: Path) -> bool:
 
 
 def _from_hub(name: str, library: Library, revision: str | None = None) -> Model:
-    from atlas.checkpoint import hub_config  # the Hub client, imported only for a Hub id outside the catalogue
+    from atlas.checkpoint import (
+        hub_config,  # the Hub client, imported only for a Hub id outside the catalogue
+    )
 
     try:
         path = hub_config.config_file(name, revision)
