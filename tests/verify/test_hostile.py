@@ -107,7 +107,7 @@ def test_a_hash_is_said_to_be_where_it_stands(folder: Path, check: Check) -> Non
     metadata.write_text(f"{'c' * 40}\n{'0' * 64}\n1.0\n")
     found = check(folder, deep=True)
     (file,) = found.files
-    assert file.checked_against == f"{DOWNLOADS}/model.safetensors.metadata beside the weights"
+    assert file.checked_against == f"{DOWNLOADS}/model.safetensors.metadata next to the weights"
     assert file.sha256_from == "the data"
     assert "recorded in .cache" in found.findings[0].message
     assert "the Hub" not in dumps(found)

@@ -21,7 +21,8 @@ def absent(case: Case) -> Iterator[Finding]:
     if inventory.shares or not inventory.absent:
         return
     hanging = {
-        file: list(map(case.ours, inventory.misplaced.in_absent_file.get(file, ()))) for file in inventory.absent
+        file: list(map(case.ours, inventory.misplaced.in_absent_file.get(file, ())))
+        for file in inventory.absent
     }
     if (
         not inventory.places
