@@ -73,7 +73,7 @@ def member(data: bytes, at: int, end: int) -> tuple[str, Any, int]:
     """
     window = _FIRST_WINDOW_BYTES
     while True:
-        # A character cut by the window comes after all that is decoded.
+        # A character split by the window comes after all that is decoded.
         text = data[at : min(end, at + window)].decode("utf-8", "replace")
         try:
             name, stop = _DECODER.raw_decode(text, _skipped(text, 0))

@@ -180,7 +180,7 @@ def _recognise(prefix: bytes) -> Malformed | None:
             f"a server sent it instead of the file; {AGAIN}, with a token if the page is about signing in",
             code="pointer",
         )
-    # A character cut by the end of the prefix is no sign of a binary file, hence not the last one.
+    # A character split at the end of the prefix is no sign of a binary file, hence not the last one.
     if not text.strip() or _BINARY.search(text, 0, len(text) - 1):
         return None
     kind = "JSON text" if text.lstrip()[0] in "{[" else "text"

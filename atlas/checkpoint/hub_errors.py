@@ -173,7 +173,7 @@ def _other_host(error: Exception) -> str:
         url = error.request.url  # type: ignore[attr-defined]
         asked = urlsplit(f"{url.scheme}://{url.netloc.decode('ascii')}")
         other = (asked.hostname, asked.port)
-    except (AttributeError, RuntimeError, ValueError):  # sent by no request, which httpx says in this way
+    except (AttributeError, RuntimeError, ValueError):  # sent by no request, as httpx reports it
         return ""
     hub = urlsplit(endpoint())
     return "" if other == (hub.hostname, hub.port) else public_url(asked.geturl())[:100]

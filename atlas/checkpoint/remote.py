@@ -173,7 +173,7 @@ def _first_bytes(sizes: Mapping[str, int], model: Collection[str]) -> dict[str, 
     """How many bytes of each weight file to request first, where there is an index.
 
     Its lines are two thirds as long as the entries of the headers, and a shard's share in them is about its share in the
-    weights. Twice that share held every header of ten published checkpoints, so that none took a second request.
+    weights. Twice that share covered every header of ten published checkpoints, so that none took a second request.
     """
     index_name = contents.index_of(sizes)
     if index_name is None:

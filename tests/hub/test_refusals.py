@@ -348,12 +348,12 @@ def test_a_server_that_drips_is_given_up(hub: FakeHub, monkeypatch: pytest.Monke
         ("HF_ENDPOINT", "huggingface.co", "it does not begin with https://"),
         ("HF_ENDPOINT", "https://", "it names no host"),
         ("HF_ENDPOINT", "", "it does not begin with https://"),
-        ("HF_ENDPOINT", "http://é..example.org", "its host is no name that can be looked up"),
-        ("HF_ENDPOINT", f"http://{'a' * 64}.org", "its host is no name that can be looked up"),
+        ("HF_ENDPOINT", "http://é..example.org", "its host name cannot be looked up"),
+        ("HF_ENDPOINT", f"http://{'a' * 64}.org", "its host name cannot be looked up"),
         ("HF_HUB_CACHE", "~nobody-of-this-name/hub", "there is no home folder of that user"),
         ("HF_HUB_DOWNLOAD_TIMEOUT", "-1", "HF_HUB_DOWNLOAD_TIMEOUT is -1; expected seconds"),
         ("HF_HUB_DOWNLOAD_TIMEOUT", "9" * 20, "; expected seconds, 1 to 1,000,000"),
-        ("SSL_CERT_FILE", "/nowhere/ca.pem", "a file that the environment names is not there"),
+        ("SSL_CERT_FILE", "/nowhere/ca.pem", "a certificate file named in the environment does not exist"),
         ("HF_HUB_DOWNLOAD_TIMEOUT", "soon", "a setting of huggingface_hub in the environment cannot be read"),
     ],
 )
@@ -444,7 +444,7 @@ def test_a_download_from_a_server_that_states_no_commit(hub: FakeHub) -> None:
     hub.add("tiny/ok", ONE)
     hub.bare = True
     error = refused("tiny/ok", ask=lambda repo, _: hub_module.config_file(repo))
-    assert (error.code, "lacks what a Hub states of a file" in error.message) == ("transfer", True)
+    assert (error.code, "has no commit header" in error.message) == ("transfer", True)
     assert "disk" not in error.hint
     # The listing states the commit, and the hash of the weights.
     assert (download("tiny/ok") / "config.json").read_bytes() == CONFIG
@@ -454,7 +454,7 @@ def test_a_download_from_a_server_that_states_no_commit(hub: FakeHub) -> None:
     ("fault", "code", "said"),
     [
         ("web page", "transfer", "tiny/ok/model.safetensors: expected 1,000 bytes, received 37"),
-        ("reset", "network", "and there the connection was reset"),
+        ("reset", "network", "where the request failed: the connection was reset"),
     ],
 )
 def test_a_download_that_breaks_off(

@@ -57,7 +57,7 @@ def test_the_hub_gives_what_a_folder_gives(hub: FakeHub, tmp_path: Path) -> None
     assert there.text("config.json") == here.text("config.json")
     assert examined(there, *ODD) == examined(here, *ODD)
     ((_, cut),) = open_repository("tiny/odd").examine(["cut.safetensors"])
-    assert cut.faults[0].hint == "the file is like that on the Hub, where its publisher has to mend it"
+    assert cut.faults[0].hint == "the file on the Hub has this fault; its publisher must replace it"
 
 
 def test_what_the_first_bytes_show_to_be_no_header_is_not_fetched(hub: FakeHub) -> None:

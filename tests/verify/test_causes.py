@@ -274,7 +274,7 @@ BREAKS = {
             index(shards(GOOD, 6)), {name.replace("-of-00003", "-of-00006"): t for name, t in THREE.items()}
         ),
         "index",
-        ("3 are not there, and no tensor is missing for that",),
+        ("3 of the files it names do not exist, but no tensor is missing",),
         count=25,  # shards of 5 over shards of 10: only the first five stay where they were
     ),
     "a wrong total_size": Break(
@@ -287,12 +287,15 @@ BREAKS = {
         found=5,
     ),
     "no index": Break(
-        sharded(False), "index", ("3 files and no index", INDEX), count=3, severity="warning", exit_code=0
+        sharded(False),
+        "loader",
+        ("3 weight files and no index", INDEX, "transformers finds no weights"),
+        count=3,
     ),
     "a tensor in two files": Break(
         sharded(index(THREE), THREE | {SECOND: THREE[SECOND] | {"lm_head.weight": GOOD["lm_head.weight"]}}),
         "duplicate",
-        ("'lm_head.weight' in", SECOND, "model-00003-of-00003.safetensors"),
+        ("'lm_head.weight' is in", SECOND, "model-00003-of-00003.safetensors"),
     ),
     "a second copy": note(
         "stray",
@@ -710,11 +713,11 @@ def test_a_shard_missing_and_no_index_to_say_so(tmp_path: Path, check: Check) ->
     save(tmp_path / "c", THREE)
     (tmp_path / "c" / SECOND).unlink()
     result = check(tmp_path / "c")
-    assert [(finding.code, finding.count) for finding in result.findings] == [("missing", 10), ("index", 2)]
-    assert SECOND in result.findings[0].message
+    assert [(finding.code, finding.count) for finding in result.findings] == [("loader", 2), ("missing", 10)]
+    assert SECOND in result.findings[1].message
 
 
 def test_a_number_left_out_is_nothing_where_no_tensor_is_missing(tmp_path: Path, check: Check) -> None:
     files = {name.replace("00003.s", "00004.s"): tensors for name, tensors in THREE.items()}
     result = check(save(tmp_path / "c", files))
-    assert [(finding.code, finding.severity) for finding in result.findings] == [("index", "warning")]
+    assert [(finding.code, finding.severity) for finding in result.findings] == [("loader", "error")]

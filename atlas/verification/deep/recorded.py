@@ -99,7 +99,7 @@ def _blob(path: Path) -> Recorded | None:
 
 
 def _downloaded(folder: Path, name: str) -> Recorded | None:
-    """What a download has noted beside a file.
+    """The hash that a download recorded for a file.
 
     Raises:
         CheckpointError: something is there that is no such note.
@@ -111,7 +111,7 @@ def _downloaded(folder: Path, name: str) -> Recorded | None:
     data = read_regular(path, most=_MOST_METADATA_BYTES, error=CheckpointError)
     second = data.decode("utf-8", "replace").splitlines()[1:2]
     if second and _SHA256.fullmatch(second[0]):
-        return Recorded(second[0], f"{place} beside the weights")
+        return Recorded(second[0], f"{place} next to the weights")
     return None  # of a file that is not in LFS there is another hash
 
 
