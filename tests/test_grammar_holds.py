@@ -553,7 +553,7 @@ def test_fused_attention_writes_no_scores_in_any_tower(graph: Graph) -> None:
 def test_a_difference_of_pattern(graph: Graph, patchwork: Library) -> None:
     other = bind(config.describe(SETTINGS | {"num_dense_layers": 3}, patchwork, id="other"), patchwork)
     found = diff(graph, other)
-    assert {dim.name for dim in found.dims} == {"n_dense_layers"}
+    assert [(each.name, each.a, each.b) for each in found.settings] == [("n_dense_layers", 2, 3)]
     changed = {row.id: (row.a, row.b) for row in found.components}
     assert changed["router"] == (5 * 180, 4 * 180)
     assert changed["feed_forward.w1"] == (2 * 420, 3 * 420)
@@ -617,7 +617,7 @@ def test_other_layers_are_a_difference(listing: Library) -> None:
         bind(config.describe(listed(layers), listing, id="listed"), listing) for layers in ([2, 5], [1, 4])
     )
     found = diff(one, other)
-    assert [(dim.name, dim.a, dim.b) for dim in found.dims] == [("cross_layers", "2, 5", "1, 4")]
+    assert [(each.name, each.a, each.b) for each in found.settings] == [("cross_layers", (2, 5), (1, 4))]
     assert found.totals["a"] == found.totals["b"]
     assert {name.split(".")[2] for name in found.tensors.only_b} == {"1", "2", "4", "5"}
 

@@ -50,6 +50,7 @@ def test_every_file_loads_and_is_called_what_it_is(file: str, library: Library) 
         "models": library.family,
         "catalogue": library.catalogue,
         "quantisations": lambda name: next(each for each in library.quantisations() if each.id == name),
+        "topics": lambda name: next(each for each in library.topics() if each.id == name),
         "bibliography": lambda name: library.paths("bibliography")[name] and library.sources,
         "": lambda name: getattr(library, name),
     }
@@ -74,6 +75,7 @@ def test_nothing_else_lies_there() -> None:
         "components",
         "architectures",
         "quantisations",
+        "topics",
         "catalogue",
         "models",
     }

@@ -58,7 +58,8 @@ def describe(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
     flags = dict(released.flags)
     scaled = dict(released.rope)
     if _TIED in by_field:
-        flags["tied"] = by_field[_TIED].used is True
+        tied = by_field[_TIED].used
+        flags["tied"] = tied is True
     if _ROPE_FACTOR in by_field:
         scaled["factor"] = _number(by_field[_ROPE_FACTOR])
     length = by_field["max_seq_length"].used if "max_seq_length" in by_field else row.max_seq_length
