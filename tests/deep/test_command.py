@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.conftest import REPOSITORY, run
 from tests.deep.files import Stored, ones, words, write
-from tests.verify.checkpoints import CONFIG, T, hub
+from tests.verify.checkpoints import CONFIG, TOKENIZER, T, hub
 from tests.verify.checkpoints import write as sparse
 
 
@@ -23,6 +23,7 @@ from tests.verify.checkpoints import write as sparse
 def good(tmp_path: Path) -> Path:
     write(tmp_path / "model.safetensors", ones(hub()))
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(TOKENIZER))
     return tmp_path
 
 
@@ -31,7 +32,7 @@ def test_of_a_good_one_the_verdict_and_what_was_read(good: Path) -> None:
     ran = run("verify", str(good), "--deep")
     assert (ran.code, ran.err) == (0, "")
     verdict, data = ran.out.splitlines()
-    assert verdict.startswith("verified: ")
+    assert verdict.startswith("verified (headers, data): ")
     assert data == f"data: {size:,} bytes read; no hash is recorded for any weight file"
     (good / "checklist.chk").write_text(
         hashlib.md5((good / "model.safetensors").read_bytes()).hexdigest() + "  model.safetensors\n"
@@ -87,6 +88,7 @@ def test_repositories_of_the_cache_one_after_the_other(tmp_path: Path) -> None:
         (repository / "refs").mkdir()
         (repository / "refs/main").write_text("c" * 40)
         (snapshot / "config.json").write_text(json.dumps(CONFIG))
+        (snapshot / "tokenizer.json").write_text(json.dumps(TOKENIZER))
         (snapshot / "model.safetensors").symlink_to(f"../../blobs/{blob}")
     cache = {"HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
     ran = run("verify", "--repo", "tiny/good", "--repo", "tiny/bad", "--deep", "--json", **cache)
