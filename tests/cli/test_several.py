@@ -43,7 +43,7 @@ def test_many_are_told_one_line_each_and_the_highest_exit_code_wins(fake: FakeHu
     ran = verify(fake, tmp_path, "--repo", "tiny/good", "--repos-from", str(listed))
     assert ran.code == 2
     lines = {line.partition(":")[0] + line.partition("tiny/")[2][:4]: line for line in ran.out.splitlines()}
-    assert set(lines) == {"verifiedgood", "differsbrok", "unreadablenowh"}
+    assert set(lines) == {"verified (headers)good", "differsbrok", "unreadablenowh"}
     assert "1 tied" in lines["differsbrok"]
     found = verify(fake, tmp_path, "--repo", "tiny/good", "--repos-from", str(listed), "--json").json[
         "checkpoints"
