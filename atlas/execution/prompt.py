@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from atlas.errors import UsageError
+from atlas.errors import CheckpointError, UsageError
 from atlas.execution.options import Options
 from atlas.execution.special_tokens import SpecialTokens
 from atlas.execution.tokenizer import FILE, HINT, Tokenizer, other_formats
@@ -132,6 +132,8 @@ class PromptReader:
         tokenized_by: str | None = str(self._path) if self._path else BYTES
         if options.token_ids is not None:
             ids, tokenized_by = list(options.token_ids), None
+            tokenizer, problem = _if_usable(tokenizer)
+            notes += [f"{problem}; no text is shown"] if problem else []
         elif tokenizer is not None:
             ids, note = tokenizer.encode(text, options.bos)
             notes += [*tokenizer.notes, *([note] if note else [])]
@@ -167,6 +169,17 @@ class PromptReader:
             )
         wanted = not text if self._options.bos is None else self._options.bos
         return [*([bos] if wanted and bos is not None else []), *text.encode()]
+
+
+def _if_usable(tokenizer: Tokenizer | None) -> tuple[Tokenizer | None, str]:
+    """The tokenizer, if it can decode at all, else what is wrong with it: a prompt of ids does not need it."""
+    if tokenizer is None:
+        return None, ""
+    try:
+        tokenizer.decode_after([], [[]], special=True)
+    except CheckpointError as error:
+        return None, error.message
+    return tokenizer, ""
 
 
 def _require_within(ids: Sequence[int], vocab_size: int, tokenizer: Tokenizer | None) -> None:

@@ -196,6 +196,7 @@ def test_the_python_options_are_the_command_s() -> None:
         "prompt_file",
         "quiet",
         "show_prompt",
+        "trace_to",
     }
     commands = get_command(application()).commands  # type: ignore[attr-defined]
     functions = {

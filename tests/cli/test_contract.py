@@ -85,7 +85,7 @@ ERRORS = [
     (["run", "--token-ids", "1,,2"], "1,,2", "expected integers"),
     (["trace", "llama3.1-8b", "--positions", "0"], "--positions is 0", "expected 1 or more"),
     (["trace", "llama3.1-8b", "--past", "-1"], "--past is -1", "expected 0 or more"),
-    (["explain", "llama3.1-8b", "ouput"], "'ouput'", "output"),
+    (["explain", "llama3.1-8b", "ouput"], '"ouput"', "output"),
     (["explain", "llama3.1-8b", "normed"], "several activations", "norm.normed"),
     (["explain", "llama3.1-8b", "--source", "llama3"], "ID=PATH", "llama3"),
     (

@@ -152,7 +152,7 @@ def answered(folder: Path, prompt: str) -> str:
     begun = time.monotonic()
     try:
         with closing(PromptReader(Options(prompt=prompt, weights=folder))) as reader:
-            found = reader.read(300)
+            found = reader.read(prompt, 300)
             assert found.ids
             assert all(type(id) is int and 0 <= id < 300 for id in found.ids)
             for text in found.texts([[1], [258, 3], [299]], special=True):
