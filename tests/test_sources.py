@@ -182,6 +182,21 @@ def test_an_object_that_is_a_fifo_ends(
     assert "git did not read the file" in str(reader.read("e"))
 
 
+def test_a_clone_that_took_too_long_is_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def file_at(folder: Path, revision: str, path: str, *, most: int) -> bytes | None:
+        asked.append(path)
+        raise clones.GitTimeoutError("git did not read the file")
+
+    monkeypatch.setattr(sources, "file_at", file_at)
+    reader = Reader(described(tmp_path), {"e": tmp_path, "llama3": tmp_path})
+    assert reader.read("e") == reader.read("llama3") == "git did not read the file"
+    assert asked == ["x"]
+
+
 @pytest.mark.parametrize(
     "link", [b"gitdir: /nowhere\n", b"", b"\0", b"gitdir: " + b"a" * 9000, b"gitdir: .git\n", b"\xff"]
 )

@@ -45,6 +45,10 @@ _CONFIG = """[core]
 """
 
 
+class GitTimeoutError(SourceError):
+    """git exceeded its time limit. Another file of the same clone would take as long."""
+
+
 def file_at(folder: Path, revision: str, path: str, *, most: int) -> bytes | None:
     """A file of the clone that contains the folder; None if there is no clone, or no such file in it.
 
@@ -54,7 +58,8 @@ def file_at(folder: Path, revision: str, path: str, *, most: int) -> bytes | Non
         most: limit in bytes, checked before the file is read.
 
     Raises:
-        SourceError: the file is too large, or git exceeds its time limit.
+        SourceError: the file is too large.
+        GitTimeoutError: git exceeds its time limit.
     """
     if not _REVISION.fullmatch(revision) or not path.isprintable():
         return None
@@ -159,7 +164,7 @@ def _git(git: str, option: str, request: bytes, own: Path, objects: Path, most: 
             timer.cancel()
             process.kill()
     if late.is_set():
-        raise SourceError(f"{objects.parent}: git did not read the file within {MOST_SECONDS} seconds")
+        raise GitTimeoutError(f"{objects.parent}: git did not read the file within {MOST_SECONDS} seconds")
     return answer
 
 

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from atlas import spec
 from atlas.errors import SourceError, UsageError
 from atlas.evidence import web
-from atlas.evidence.git_clone import file_at
+from atlas.evidence.git_clone import GitTimeoutError, file_at
 from atlas.files import read_regular
 from atlas.spec.library import Library
 from atlas.text import public_url
@@ -155,6 +155,8 @@ class Reader:
         start = time.monotonic()
         try:
             found = _local(path, source)
+        except GitTimeoutError as error:
+            self._out_of_reach[place] = found = error.message
         except SourceError as error:
             found = error.message
         spent = self._seconds[place] = self._seconds.get(place, 0.0) + time.monotonic() - start

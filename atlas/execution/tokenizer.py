@@ -25,6 +25,12 @@ HINT = f"give --tokenizer a {FILE}, such as the one in the model's repository on
 MOST_BYTES = 256 * 2**20
 """Of a tokenizer.json. The largest vocabularies take about 35 million bytes."""
 
+MOST_IDS_PER_BYTE = 16
+"""Of a prompt. A byte-level tokenizer makes one id of a byte, and the longest Unicode decomposition makes 33 bytes of 3."""
+
+MOST_ADDED_IDS = 4096
+"""Further ids, such as those that a template puts around the prompt."""
+
 DECODED_AT_ONCE = 256
 """Texts in one request, so that no request takes long."""
 
@@ -107,9 +113,17 @@ class Tokenizer:
 
         Raises:
             UsageError: BOS was asked for, and its id is unknown.
+            CheckpointError: the library refuses, or makes far more tokens than the prompt has bytes.
         """
         found: dict[str, Any] = self._process.ask("encode", text=prompt)
         ids, added = found["ids"], found["added"]
+        length = len(prompt.encode("utf-8", "surrogatepass"))
+        most = MOST_ADDED_IDS + MOST_IDS_PER_BYTE * length
+        if len(ids) > most:  # each token costs time and memory in the forward pass
+            raise CheckpointError(
+                f"{self._path} makes {len(ids):,} tokens of a prompt of {length:,} bytes, expected at most {most:,}",
+                hint=HINT,
+            )
         known = self._special("bos_token")
         known = self._settings.bos if known is None else known
         first = next(iter(added), None) if known is None else known

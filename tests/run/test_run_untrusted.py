@@ -103,6 +103,22 @@ def test_a_text_that_grows_without_end_is_out_of_memory(
         reading(normalizer=GROWS)
 
 
+def test_a_template_that_makes_a_long_prompt_of_a_short_one_is_refused(
+    reading: Callable[..., Prompt],
+) -> None:
+    def template(times: int) -> dict[str, Any]:
+        word = {"id": "x", "ids": [2] * times, "tokens": ["x"] * times}
+        single = [{"SpecialToken": {"id": "x", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+        return {"type": "TemplateProcessing", "single": single, "pair": [], "special_tokens": {"x": word}}
+
+    assert reading(post_processor=template(4000)).ids[-1] == 5
+    # 4,096 added ids and 16 for each of the prompt's 2 bytes make 4,128.
+    with pytest.raises(CheckpointError, match=r"makes 10,001 tokens of a prompt of 2 bytes, .* 4,128"):
+        reading(post_processor=template(10_000))
+    # 10,000 ids of the template and 9,000 words.
+    assert len(reading("hi " * 9_000, post_processor=template(10_000)).ids) == 19_000
+
+
 def test_no_answer_is_an_error(reading: Callable[..., Prompt], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer_process, "SECONDS", 1.0)
     with pytest.raises(CheckpointError, match="no answer within 1 seconds"):
