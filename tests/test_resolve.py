@@ -177,6 +177,7 @@ def test_what_is_not_described_is_refused_in_one_line(
     ("name", "nearest"),
     [
         ("llama3.1-9b", "llama3.1-8b"),
+        ("llama3.3-70b", "llama3.3-70b-instruct"),
         ("lama3.1-8b", "llama3.1-8b"),
         ("llama3-8b-instuct", "llama3-8b-instruct"),
         ("llama-guard-3-2b", "llama-guard-3-1b"),

@@ -22,7 +22,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "memory": (
         "atlas memory llama3.1-8b --context 8192 --fit 24GiB",
-        "atlas memory llama3.1-70b --devices 8",
+        "atlas memory llama3.3-70b-instruct --devices 8",
         "atlas memory path/to/config.json --batch 16 --json",
     ),
     "flops": (

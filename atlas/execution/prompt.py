@@ -10,7 +10,7 @@ from pathlib import Path
 from atlas.errors import CheckpointError, UsageError
 from atlas.execution.options import Options
 from atlas.execution.special_tokens import SpecialTokens
-from atlas.execution.tokenizer import FILE, HINT, Tokenizer, other_formats
+from atlas.execution.tokenizer import FILE, HINT, HINT_WITH_IDS, Tokenizer, other_formats
 
 BYTES = "UTF-8 bytes"
 
@@ -110,7 +110,8 @@ class PromptReader:
         self._options, self._folder, self._path = options, folder, path
         places: list[Path | None] = [path.parent if path else None, folder]
         self._settings = SpecialTokens(place for place in places if place is not None)
-        self._tokenizer = Tokenizer(path, self._settings) if path else None
+        hint = HINT if options.token_ids is None else HINT_WITH_IDS
+        self._tokenizer = Tokenizer(path, self._settings, hint=hint) if path else None
 
     def close(self) -> None:
         if self._tokenizer is not None:

@@ -22,6 +22,9 @@ from atlas.files import read_regular
 
 FILE = "tokenizer.json"
 HINT = f"give --tokenizer a {FILE}, such as the one in the model's repository on the Hub, or give --token-ids"
+HINT_WITH_IDS = (
+    f"token ids need no tokenizer: remove this file, or give --tokenizer a {FILE} that can be read"
+)
 MOST_BYTES = 256 * 2**20
 """Of a tokenizer.json. The largest vocabularies take about 35 million bytes."""
 
@@ -63,15 +66,15 @@ class Tokenizer:
         CheckpointError: the file does not exist or, at the first use, is not a tokenizer.
     """
 
-    def __init__(self, path: Path, settings: SpecialTokens) -> None:
+    def __init__(self, path: Path, settings: SpecialTokens, *, hint: str = HINT) -> None:
         if any(fnmatch(path.name, pattern) for pattern in _OTHER_FORMATS) or path.suffix == ".model":
-            raise UsageError(f"{path}: tokenizers in this format cannot be read yet", hint=HINT)
+            raise UsageError(f"{path}: tokenizers in this format cannot be read yet", hint=hint)
         try:
             file = read_regular(path, most=MOST_BYTES, error=CheckpointError)
         except CheckpointError as error:
-            raise CheckpointError(error.message, hint=HINT) from None
+            raise CheckpointError(error.message, hint=hint) from None
         self._path, self._settings = path, settings
-        self._process = TokenizerProcess(str(path), file, hint=HINT)
+        self._process = TokenizerProcess(str(path), file, hint=hint)
         self._before: tuple[int, ...] = ()
 
     def close(self) -> None:

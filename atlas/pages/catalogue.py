@@ -84,7 +84,8 @@ def list_models(
     if words and not matches:
         raise UsageError(
             f"no model of the catalogue matches {' '.join(words)[:80]!r}",
-            hint="`atlas models` lists them all; any other model is described by its Hub id or its config.json",
+            hint="`atlas models` lists them all; a model outside the catalogue is given by its Hub id or its config.json, "
+            "if its architecture is described",
         )
     return ModelList(tuple(matches))
 

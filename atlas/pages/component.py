@@ -25,7 +25,7 @@ def page(parts: Parts, node: Node) -> Page:
         words=over(own, base),
         inputs=[parts.value(operand, node) for operand in node.of],
         outputs=[parts.result(node.steps[-1])],
-        accounting=[_amount(parts, weight) for weight in node.weights],
+        accounting=[_amount(parts, weight, alone=len(node.weights) == 1) for weight in node.weights],
         instances=instances,
         per_instance=sum(graph.size(weight) for weight in node.weights),
         parameters=distinct * instances,
@@ -50,7 +50,7 @@ def page_of_weight(parts: Parts, weight: Weight) -> Page:
         words=words.model_copy(update={"expression": words.expression or f"{name}({inputs[0].symbol})"}),
         inputs=inputs,
         outputs=[parts.result(step)],
-        accounting=[_amount(parts, weight)],
+        accounting=[_amount(parts, weight, alone=True)],
         instances=instances,
         per_instance=size,
         parameters=0 if parts.graph.tied_to(weight) else size * instances,
@@ -60,10 +60,11 @@ def page_of_weight(parts: Parts, weight: Weight) -> Page:
     )
 
 
-def _amount(parts: Parts, weight: Weight) -> Amount:
+def _amount(parts: Parts, weight: Weight, *, alone: bool) -> Amount:
+    """A weight's line: its kind if the page is about it alone, else the component that tells it from the others."""
     matrix = "matrix" if len(weight.shape) > 1 else "vector"
     return Amount(
-        weight.words.matrix or f"Weight {matrix}",
+        (weight.words.matrix or f"Weight {matrix}") if alone else weight.component,
         calculation(parts.graph, weight),
         parts.graph.size(weight),
     )

@@ -48,7 +48,7 @@ def memory_table(result: Memory) -> Table:
             how["kv_per_token"],
         ),
         ("KV cache", "kv_bytes", cache, result.kv_bytes, how["kv"]),
-        ("KV cache, reserved", "kv_reserved_bytes", cache, result.kv_reserved_bytes, how["kv_reserved"]),
+        ("KV cache, full context", "kv_reserved_bytes", cache, result.kv_reserved_bytes, how["kv_reserved"]),
         ("logits", "logits_bytes", None, result.logits_bytes, how["logits"]),
         ("largest activation", "activation_bytes", None, result.activation_bytes, how["activation"]),
         (
@@ -90,7 +90,8 @@ def _fit(fit: Fit, result: Memory) -> str:
         if result.batch > 1
         else (f"{result.context:,} positions")
     )
-    longest = f"longest context {fit.context or 0:,} positions{_LIMITS[fit.limited_by or 'memory']}"
+    each = f" for each of {result.batch:,} sequences" if result.batch > 1 else ""
+    longest = f"longest context {fit.context or 0:,} positions{each}{_LIMITS[fit.limited_by or 'memory']}"
     if not fit.context:
         longest = "not even one position fits"
     if fit.fits:
@@ -112,10 +113,10 @@ def flops(result: Flops, content: Table) -> None:
     console.line()
     console.print_table(content)
     if result.seconds_at_least is not None:
-        line = f"at least   {_milliseconds(result.seconds_at_least)} at 100 % of peak, for all of these FLOPs"
+        line = f"at least   {_milliseconds(result.seconds_at_least)} at 100 % of peak"
         if result.masked_flops and result.seconds_at_least_masked_skipped is not None:
             skipped = _milliseconds(result.seconds_at_least_masked_skipped)
-            line += f"; {skipped} for a kernel that skips the causal half"
+            line += f", for all of these FLOPs; {skipped} for a kernel that skips the causal half"
         console.line(line)
     if result.masked_flops:
         console.line(

@@ -57,7 +57,7 @@ def spelled(name: str, library: Library) -> list[tuple[spec.Family, spec.Entry]]
 
 
 def nearest(name: str, library: Library) -> list[str]:
-    """The catalogue ids with the most similar names, at most three; empty if none is similar."""
+    """The catalogue ids that continue this name, then those with the most similar names: at most three, or none."""
     names: dict[str, str] = {}
     for family in library.families():
         for entry in family.models:
@@ -66,6 +66,7 @@ def nearest(name: str, library: Library) -> list[str]:
                 names.setdefault(word, entry.id)
     wanted = name.strip()[:200].lower()
     matches = [
+        *(word for word in names if plain(wanted) and word.startswith(f"{plain(wanted)}-")),
         *difflib.get_close_matches(wanted, names, n=6, cutoff=_NEAR),
         *difflib.get_close_matches(plain(wanted), names, n=6, cutoff=_NEAR),
     ]

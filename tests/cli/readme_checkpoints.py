@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.verify.checkpoints import dump, hub, write
+from tests.verify.checkpoints import TOKENIZER, dump, hub, write
 
 LLAMA_3_2_1B = {
     "model_type": "llama",
@@ -27,4 +27,5 @@ def make(folder: Path) -> None:
     for name, cut in (("Llama-3.2-1B", 0), ("half-downloaded", 1_234_567_890)):
         (folder / name).mkdir()
         dump(folder / name / "config.json", LLAMA_3_2_1B)
+        dump(folder / name / "tokenizer.json", TOKENIZER)
         write(folder / name / "model.safetensors", hub(LLAMA_3_2_1B), cut=cut)

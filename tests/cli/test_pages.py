@@ -18,6 +18,12 @@ from atlas.spec.library import Library
 from .conftest import run
 
 
+def test_the_matrices_of_one_component_are_told_apart() -> None:
+    page = run("explain", "llama3.1-8b", "attention", "--json").json
+    named = [row["component"] for row in page["accounting"]]
+    assert named == ["attention.wq", "attention.wk", "attention.wv", "attention.wo"]
+
+
 def test_the_vocabulary_projection_of_llama_3_1_8b() -> None:
     page = run("explain", "llama3.1-8b", "output", "--json").json
     assert (page["title"], page["kind"], page["node"]) == ("Vocabulary projection", "learned", "output")

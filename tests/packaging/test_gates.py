@@ -123,6 +123,9 @@ def test_the_action_passes_and_fails_with_the_checkpoint(repository: Path) -> No
     strict = in_action(repository, checkpoint=".", deep="true", strict="true", ignore="zero")
     assert strict.returncode == 0
     assert in_action(repository).returncode == 2, "neither a checkpoint nor a repository"
+    (repository / "tokenizer.json").unlink()
+    assert in_action(repository, checkpoint=".").returncode == 0
+    assert in_action(repository, checkpoint=".", release="true").returncode == 1, "no tokenizer"
     without_the_norm(repository)
     failed = in_action(repository, checkpoint=".")
     assert failed.returncode == 1
