@@ -92,7 +92,7 @@ def _sources(page: Page) -> list[str]:
     found = []
     for item in page.sources:
         revision = f" @ {item.revision[:12]}" if item.revision else ""
-        spans = f" lines {_spans(item.lines)}" if item.lines else ""
+        spans = f" {_lines(item.lines)} {_spans(item.lines)}" if item.lines else ""
         found += [
             f"  {item.relation}: {item.claim}",
             f"    {item.id} · {item.repo}{revision} · {item.path}{spans}",
@@ -122,3 +122,7 @@ def _accounting(page: Page) -> list[str]:
 
 def _spans(lines: tuple[tuple[int, int], ...]) -> str:
     return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in lines)
+
+
+def _lines(lines: tuple[tuple[int, int], ...]) -> str:
+    return "line" if len(lines) == 1 and lines[0][0] == lines[0][1] else "lines"

@@ -458,6 +458,12 @@ BREAKS = {
         ("attention_bias is false", "q_proj.bias", "(12 tensors)"),
         count=12,
     ),
+    "some of the biases stored, and switched off": Break(
+        model(GOOD | {name: tensor for name, tensor in attention_biases().items() if "k_proj" in name}),
+        "unexpected",
+        ("attention_bias is false", "k_proj.bias", "(3 tensors)", "neither value of attention_bias matches"),
+        count=3,
+    ),
     "biases on, and none stored": Break(
         model(GOOD, CONFIG | {"attention_bias": True}),
         "missing",

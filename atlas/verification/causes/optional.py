@@ -75,19 +75,37 @@ def off_but_stored(comparison: Comparison) -> Iterator[Finding]:
         if (flag := off.get(formatting.wildcard(name))) is not None:
             groups.setdefault(flag, []).append(name)
     for flag, names in groups.items():
-        yield _finding(comparison, "unexpected", flag, names, "is false, but its weights are stored")
+        stored = {formatting.wildcard(name) for name in names}
+        if stored == {pattern for pattern, its in off.items() if its == flag}:
+            yield _finding(comparison, "unexpected", flag, names, "is false, but its weights are stored")
+        else:
+            yield _finding(
+                comparison,
+                "unexpected",
+                flag,
+                names,
+                "is false, but some of its weights are stored",
+                "neither value of {key} matches the file, because true requires the other ones too",
+            )
 
 
-def _finding(comparison: Comparison, code: str, flag: str, names: Iterable[str], what: str) -> Finding:
+def _finding(
+    comparison: Comparison, code: str, flag: str, names: Iterable[str], what: str, conclusion: str = ""
+) -> Finding:
+    """A finding on the weights of one flag.
+
+    Args:
+        conclusion: what follows, with `{key}` for the flag's key; by default, that its value is probably wrong.
+    """
     names = list(names)
     comparison.explained(names)
     key = comparison.description.key(flag)
+    conclusion = conclusion.format(key=key) or f"{key} in {comparison.description.source} is probably wrong"
     return Finding(
         code=code,
         tensor=names[0],
         count=len(names),
-        message=f"{key} {what}: {formatting.name_list(names)} ({formatting.tensor_count(len(names))}); "
-        f"{key} in {comparison.description.source} is probably wrong",
+        message=f"{key} {what}: {formatting.name_list(names)} ({formatting.tensor_count(len(names))}); {conclusion}",
     )
 
 
