@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,12 @@ def test_a_path_object_is_a_path(
     assert (
         atlas.load("llama3.1-8b").params().total_parameters == 8_030_261_248
     )  # the catalogue's, as the README says
+
+
+def test_specs_may_be_one_folder(overlay: Callable[[Mapping[str, str]], Library]) -> None:
+    folder = overlay({"axes.toml": '[zz]\nmeaning = "x"\nsymbol = "x"\n'}).folders[-1]
+    for specs in (folder, str(folder), [folder]):
+        assert "zz" in atlas.load("llama3.2-1b", specs=specs).library.axes
 
 
 def test_thousands_of_unknown_keys_are_counted(
