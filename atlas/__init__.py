@@ -32,15 +32,16 @@ if TYPE_CHECKING:
     PathLike = str | os.PathLike[str]
 
 
-def load(model: PathLike, *, specs: Sequence[PathLike] = ()) -> Model:
+def load(model: PathLike, *, specs: PathLike | Sequence[PathLike] = ()) -> Model:
     """The model that a catalogue id, a Hub id or a path names.
 
     Args:
         model: a string is read as on the command line; a path object is always the path of a file or a folder.
-        specs: further folders of description files.
+        specs: a further folder of description files, or several.
 
     Raises:
-        AtlasError: the model is not known, not described, or its configuration cannot be read.
+        AtlasError: the model is not known, not described, or its configuration cannot be read; or a folder of
+            `specs` has no description files.
     """
     from atlas.api import model as api
 
@@ -52,7 +53,7 @@ def models(
     *,
     words: Sequence[str] = (),
     publisher: str | None = None,
-    specs: Sequence[PathLike] = (),
+    specs: PathLike | Sequence[PathLike] = (),
 ) -> ModelList:
     """The catalogue, as `atlas models`.
 
@@ -80,7 +81,7 @@ def verify(
     ignore: Collection[str] = (),
     strict: bool = False,
     release: bool = False,
-    specs: Sequence[PathLike] = (),
+    specs: PathLike | Sequence[PathLike] = (),
 ) -> Verification:
     """Compare a checkpoint with its description, as `atlas verify`.
 
@@ -94,7 +95,7 @@ def verify(
         ignore: codes of findings to leave out.
         strict: report warnings as errors.
         release: report what a release lacks besides weights as errors.
-        specs: further folders of description files.
+        specs: a further folder of description files, or several.
 
     Returns:
         The findings; `verdict` is the summary.
@@ -138,7 +139,7 @@ def run(
     show: int = 5,
     show_prompt: bool = False,
     trace: bool = False,
-    specs: Sequence[PathLike] = (),
+    specs: PathLike | Sequence[PathLike] = (),
 ) -> Result:
     """A real forward pass, and generation if asked for, as `atlas run`. It needs the extra `run` (torch).
 

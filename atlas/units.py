@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
-from atlas.errors import UsageError
+from atlas.errors import UsageError, shown
 
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 MOST_COUNT = 2**40
@@ -47,6 +47,35 @@ def whole_number(text: str, what: str) -> int:
     if len(found[1]) > 21 or abs(int(found[1]) * unit) > MOST_COUNT:
         raise UsageError(f"{what} is {_short(text.strip())}, expected at most {MOST_COUNT:,} in magnitude")
     return int(found[1]) * unit
+
+
+def require_integer(value: object, what: str) -> None:
+    """Refuse a value from Python that is not an integer: calculations would go on with a fraction or NaN.
+
+    Args:
+        what: the option, for messages.
+
+    Raises:
+        UsageError: it is not one; `True` and `False` are not.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{what} is {shown(value)}, expected an integer")
+
+
+def require_count(value: int, what: str, *, least: int = 1, most: int = MOST_COUNT) -> None:
+    """Refuse a value that is not an integer from `least` to `most`.
+
+    Args:
+        what: the option, for messages.
+
+    Raises:
+        UsageError: it is not.
+    """
+    require_integer(value, what)
+    if value < least:
+        raise UsageError(f"{what} is {shown(value)}, expected {least} or more")
+    if value > most:
+        raise UsageError(f"{what} is {shown(value)}, expected at most {most:,}")
 
 
 def size_bytes(text: str, what: str = "") -> int:

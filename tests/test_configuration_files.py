@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import atlas
-from atlas.errors import ConfigError, UnknownModel
+from atlas.errors import ConfigError, UnknownModel, UsageError
+from atlas.execution.options import Options
 from atlas.resolution.model import messages
 from atlas.resolution.resolve import from_path, resolve
 from atlas.resolution.settings import MOST_BYTES
@@ -59,6 +60,39 @@ def test_a_path_object_is_a_path(
     assert (
         atlas.load("llama3.1-8b").params().total_parameters == 8_030_261_248
     )  # the catalogue's, as the README says
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1.5, float("nan"), float("inf"), True, "2", -1, 10**5000],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_count_is_refused(value: Any) -> None:
+    model = atlas.load("llama3.2-1b")
+    for ask in (
+        lambda: model.params(devices=value),
+        lambda: model.params(layer=value),
+        lambda: model.trace(batch=value, positions=1),
+        lambda: model.trace(batch=1, positions=value),
+        lambda: model.trace(positions=1, past=value),
+        lambda: model.trace(layer=value),
+        lambda: model.memory(batch=value),
+        lambda: model.memory(context=value),
+        lambda: model.memory(devices=value),
+        lambda: model.memory(fit=[value]),
+        lambda: model.memory(fit="80GB", reserve=value),
+        lambda: model.flops(positions=value),
+        lambda: Options(max_new_tokens=value).check(),
+        lambda: Options(seed=value).check(),
+    ):
+        with pytest.raises(UsageError, match=r"expected|has no unit"):
+            ask()
+
+
+def test_specs_may_be_one_folder(overlay: Callable[[Mapping[str, str]], Library]) -> None:
+    folder = overlay({"axes.toml": '[zz]\nmeaning = "x"\nsymbol = "x"\n'}).folders[-1]
+    for specs in (folder, str(folder), [folder]):
+        assert "zz" in atlas.load("llama3.2-1b", specs=specs).library.axes
 
 
 def test_thousands_of_unknown_keys_are_counted(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import atlas
 from atlas.cli.options import library_of
 from atlas.errors import AtlasError, SpecError, UsageError
 from atlas.grammar import shapes
@@ -214,7 +215,15 @@ def test_specs_that_are_no_folder(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(UsageError, match="--specs"):
         library_of([tmp_path / name])
-    with contextlib.suppress(AtlasError):  # through `atlas.load` it gets there unchecked
+    for ask in (
+        lambda: atlas.load("llama3.1-8b", specs=[tmp_path / name]),
+        lambda: atlas.models(specs=str(tmp_path / name)),
+        lambda: atlas.verify(tmp_path, specs=tmp_path / name),
+        lambda: atlas.run("llama3.1-8b", specs=tmp_path / name),
+    ):
+        with pytest.raises(UsageError, match="--specs"):
+            ask()
+    with contextlib.suppress(AtlasError):
         _ = Library(tmp_path / name).axes
         _ = Library(tmp_path / name).paths("components")
 

@@ -21,6 +21,7 @@ from atlas.graph.graph import Graph, Weight
 from atlas.resolution.model import Scalar
 from atlas.spec.library import Library
 from atlas.tables import Tabular
+from atlas.units import require_count, require_integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,10 @@ def count(
     Raises:
         UsageError: no such layer or convention, or a matrix that does not divide evenly over the devices.
     """
+    if devices is not None:
+        require_count(devices, "--devices")
+    if layer is not None:
+        require_integer(layer, "--layer")
     model = graph.model
     published = tensors.published(graph)
     by_convention = {name: parameters.stored(graph, name) for name in graph.architecture.conventions}

@@ -7,11 +7,11 @@ devices than key and value heads, each of these heads is on several devices.
 
 from __future__ import annotations
 
-from atlas.errors import UsageError, shown
+from atlas.errors import UsageError
 from atlas.grammar import shapes
 from atlas.grammar.names import holding
 from atlas.graph.graph import Graph, Weight
-from atlas.units import MOST_COUNT
+from atlas.units import require_count
 
 KV_HEADS = "n_kv_heads"
 
@@ -25,9 +25,7 @@ def per_device(graph: Graph, devices: int) -> int:
     Raises:
         UsageError: a matrix does not divide evenly; the message names its axis, the hint what divides.
     """
-    if not 1 <= devices <= MOST_COUNT:
-        bounds = "1 or more" if devices < 1 else f"at most {MOST_COUNT:,}"
-        raise UsageError(f"--devices is {shown(devices)}, expected {bounds}")
+    require_count(devices, "--devices")
     found = 0
     for weight, axes in _divisible_axes(graph):
         axis = next((axis for axis in axes if _divides(graph, axis, devices)), None)

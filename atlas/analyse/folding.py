@@ -11,6 +11,7 @@ from atlas.analyse.labels import labels
 from atlas.analyse.trace import Trace, TracedStep
 from atlas.errors import UsageError, shown
 from atlas.graph.graph import Graph
+from atlas.units import require_integer
 
 MOST_RANGES = 4
 """Ranges of layers written out (`0–2,4–6`) before the rest are left out."""
@@ -101,6 +102,7 @@ def select(trace: Trace, graph: Graph, layer: int | None = None, component: str 
     """
     steps = trace.steps
     if layer is not None:
+        require_integer(layer, "--layer")
         last = max((step.layer for step in steps if step.layer is not None), default=-1)
         if not 0 <= layer <= last:
             raise UsageError(f"--layer is {shown(layer)}, expected 0 to {last}: layers are counted from 0")

@@ -17,7 +17,7 @@ from atlas.errors import UsageError, shown
 from atlas.graph.graph import Graph
 from atlas.resolution.model import require_described
 from atlas.tables import Tabular
-from atlas.units import MOST_BYTES, MOST_COUNT
+from atlas.units import MOST_BYTES, require_count, require_integer
 
 DTYPES = ("F64", "F32", "BF16", "F16", "F8_E5M2", "F8_E4M3", "I8", "U8", "F4")
 """The dtypes accepted for weights and for the cache."""
@@ -105,10 +105,11 @@ def memory(
         ("--devices", devices),
         ("--context", context),
     ):
-        if value is not None and value < 1:
-            raise UsageError(f"{option} is {shown(value)}, expected 1 or more")
-        if value is not None and value > MOST_COUNT:
-            raise UsageError(f"{option} is {shown(value)}, expected at most {MOST_COUNT:,}")
+        if value is not None:
+            require_count(value, option)
+    for size in fit:
+        require_count(size, "--fit", most=MOST_BYTES)
+    require_integer(reserve, "--reserve")
     if not 0 <= reserve <= MOST_BYTES:
         raise UsageError(f"--reserve is {shown(reserve)} bytes, expected 0 to {MOST_BYTES:,}")
     share = fitting.utilization(utilization)

@@ -9,14 +9,14 @@ from typing import ClassVar
 
 from atlas import dtypes
 from atlas.analyse.producers import Producers
-from atlas.errors import UsageError, shown
+from atlas.errors import UsageError
 from atlas.grammar import shapes
 from atlas.grammar.formula import Formula
 from atlas.grammar.formula import total as sum_of
 from atlas.graph.graph import Graph, Step
 from atlas.resolution.model import require_described
 from atlas.tables import Tabular
-from atlas.units import MOST_COUNT
+from atlas.units import require_count
 
 Size = int | str
 
@@ -100,19 +100,15 @@ class Pass:
         """Axis -> size, for every axis with a given size.
 
         Raises:
-            UsageError: a size below 1, or a negative past.
+            UsageError: a size that is not an integer, or is out of range.
         """
         found: dict[str, int] = {}
         for axis, size in (("batch", self.batch), ("positions", self.positions)):
             if size is not None:
-                if size < 1:
-                    raise UsageError(f"--{axis} is {shown(size)}, expected 1 or more")
+                require_count(size, f"--{axis}")
                 found[axis] = size
-        if self.past is not None and self.past < 0:
-            raise UsageError(f"--past is {shown(self.past)}, expected 0 or more")
-        for axis, size in (("batch", self.batch), ("positions", self.positions), ("past", self.past)):
-            if size is not None and size > MOST_COUNT:
-                raise UsageError(f"--{axis} is {shown(size)}, expected at most {MOST_COUNT:,}")
+        if self.past is not None:
+            require_count(self.past, "--past", least=0)
         if self.past is not None and self.positions is None:
             raise UsageError("--past needs --positions: the number of keys depends on both")
         if self.positions is not None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 from atlas.checkpoint.hub_address import HubAddress, parse_hub_address
 from atlas.checkpoint.store import Store
 from atlas.errors import UsageError
-from atlas.spec.library import Library
+from atlas.spec.folders import Folders, open_library
 from atlas.verification import Verification
 from atlas.verification import verify as verified
 
@@ -25,7 +25,7 @@ def verify(
     ignore: Collection[str] = (),
     strict: bool = False,
     release: bool = False,
-    specs: Sequence[str | os.PathLike[str]] = (),
+    specs: Folders = (),
 ) -> Verification:
     """See `atlas.verify`."""
     if (path is None) == (repo is None):
@@ -38,11 +38,12 @@ def verify(
         from atlas.verification.deep import require_extra
 
         require_extra()
+    library = open_library(specs)
     where = parse_hub_address(repo) if repo is not None else Path(os.fspath(path or "")).expanduser()
     store, only = open_store(where, revision, download=download, deep=deep)
     return verified(
         store,
-        Library(*map(Path, specs)),
+        library,
         only=only,
         model=model,
         repo=where.repo if isinstance(where, HubAddress) else None,

@@ -14,9 +14,8 @@ from atlas.graph.graph import Graph
 from atlas.pages import catalogue, page
 from atlas.pages.content import Page
 from atlas.resolution.resolve import from_path, resolve
+from atlas.spec.folders import Folders, open_library
 from atlas.spec.library import Library
-
-Folders = Sequence[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,7 +152,7 @@ flops_of_a_pass = flops.flops
 
 def load(model: str | os.PathLike[str], specs: Folders = ()) -> Model:
     """See `atlas.load`."""
-    library = Library(*map(Path, specs))
+    library = open_library(specs)
     return Model(_graph(model, library), library)
 
 
@@ -164,7 +163,7 @@ def models(
     specs: Folders = (),
 ) -> catalogue.ModelList:
     """See `atlas.models`."""
-    return catalogue.list_models(Library(*map(Path, specs)), words, family=family, publisher=publisher)
+    return catalogue.list_models(open_library(specs), words, family=family, publisher=publisher)
 
 
 def _graph(model: str | os.PathLike[str], library: Library) -> Graph:

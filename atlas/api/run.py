@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from atlas.errors import RunError
 from atlas.graph.binding import bind
-from atlas.spec.library import Library
+from atlas.spec.folders import Folders, open_library
 
 if TYPE_CHECKING:
     from atlas.execution.result import Result
@@ -38,14 +38,14 @@ def run(
     show: int = 5,
     show_prompt: bool = False,
     trace: bool = False,
-    specs: Sequence[PathLike] = (),
+    specs: Folders = (),
 ) -> Result:
     """See `atlas.run`."""
     from atlas.execution import inputs, require_extra
     from atlas.execution.options import Options
 
+    library = open_library(specs)
     require_extra()
-    library = Library(*map(Path, specs))
     # A path object is a path: never the catalogue's id of the same spelling.
     name = model if model is None or isinstance(model, str) else str(Path(model).expanduser().absolute())
     found = inputs.find(

@@ -80,6 +80,7 @@ def _run(words: list[str]) -> int:
     asked_by_shell = not completion.ASKED_BY_SHELL.isdisjoint(os.environ)
     as_json = debug = False
     try:
+        completion.require_request()
         completes = name is None and completion.wanted(words)
         chosen = get_command(application(None if asked_by_shell else name, completes=asked_by_shell))
         valued = arguments.valued_options(chosen)

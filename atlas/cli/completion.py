@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -26,6 +27,22 @@ def program(started_as: str) -> str:
     """The console script that completion is installed for; `atlas` for `python -m atlas`."""
     name = PurePath(started_as).stem
     return name if name in PROGRAMS else PROGRAMS[0]
+
+
+def require_request() -> None:
+    """Refuse a request for bash that bash does not make. Typer fails on its variables if they are unset or no number.
+
+    Raises:
+        UsageError: the words of the command line, or the index of the one to complete, are not given.
+    """
+    if "complete_bash" not in {os.environ.get(name) for name in ASKED_BY_SHELL}:
+        return
+    if "COMP_WORDS" not in os.environ or re.fullmatch("[0-9]{1,9}", os.environ.get("COMP_CWORD", "")) is None:
+        found = ", ".join(sorted(ASKED_BY_SHELL & os.environ.keys()))
+        raise UsageError(
+            f"{found}: expected the words of the command line in COMP_WORDS and the index of one in COMP_CWORD",
+            hint="this variable is set by the shell's completion script; unset it",
+        )
 
 
 def wanted(arguments: Sequence[str]) -> bool:

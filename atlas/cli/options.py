@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,23 +71,9 @@ def library_of(specs: list[Path] | None) -> Library:
     Raises:
         UsageError: a folder does not exist, or has no description files.
     """
-    from atlas.spec.library import PARTS, Library
+    from atlas.spec.folders import open_library
 
-    for folder in specs or ():
-        try:
-            names = set(os.listdir(folder))
-        except FileNotFoundError:
-            raise UsageError(f"--specs {folder}: no such folder") from None
-        except OSError as error:
-            raise UsageError(f"--specs {folder}: cannot be read: {error.strerror or error}") from None
-        except ValueError:
-            raise UsageError(f"--specs {str(folder)!r} is not a path") from None
-        if names.isdisjoint(PARTS):
-            raise UsageError(
-                f"--specs {folder}: the folder has no description files",
-                hint=f"give the folder that has {', '.join(PARTS[:-1])} or {PARTS[-1]}",
-            )
-    return Library(*(specs or ()))
+    return open_library(specs or ())
 
 
 def graph_of(name: str, library: Library) -> Graph:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atlas.errors import UsageError, shown
+from atlas.units import require_integer
 
 DEFAULT_MODEL = "llama3.1-8b"
 """The model of a run that names none."""
@@ -67,6 +68,8 @@ class Options:
             "seed": (self.seed, 0, 2**63 - 1),
         }
         for option, (value, least, most) in ranges.items():
+            if value is not None:
+                require_integer(value, f"--{option}")
             if value is not None and not (least <= value and (most is None or value <= most)):
                 bounds = f"{least} or more" if most is None else f"an integer from {least} to {most:,}"
                 raise UsageError(f"--{option} is {shown(value)}, expected {bounds}")

@@ -281,3 +281,13 @@ def test_completion_is_installed(tmp_path: Path) -> None:
 def test_completion_completes() -> None:
     ran = run(_ATLAS_COMPLETE="complete_bash", COMP_WORDS="atlas par", COMP_CWORD="1")
     assert (ran.code, ran.out.split()) == (0, ["params"])
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"COMP_WORDS": "atlas"}, {"COMP_CWORD": "1"}, {"COMP_WORDS": "atlas", "COMP_CWORD": "²"}]
+)
+def test_a_request_for_completion_that_no_shell_makes(settings: dict[str, str]) -> None:
+    ran = run(_ATLAS_COMPLETE="complete_bash", **settings)
+    assert (ran.code, ran.out) == (2, "")
+    assert "COMP_CWORD" in ran.err
+    assert ran.err.count("\n") == 1
