@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from atlas import spec
-from atlas.checkpoint import hub_url
 from atlas.errors import AtlasError, ConfigError, NotDescribed, UnknownModel
 from atlas.resolution import catalogued
 from atlas.resolution.resolve import catalogue_entry, ids, resolve
@@ -335,18 +334,6 @@ def test_urls_that_are_no_model(url: str, words: str, library: Library, offline:
         resolve(url, library)
     assert words in caught.value.message
     assert caught.value.exit_code == 2
-
-
-def test_the_parts_of_a_hub_url() -> None:
-    base = "https://huggingface.co/a/b"
-    assert hub_url.parse(f"{base}/tree/v1.0") == hub_url.HubURL("a/b", "v1.0")
-    assert hub_url.parse(f"{base}/blob/refs%2Fpr%2F1/x/config.json") == hub_url.HubURL(
-        "a/b", "refs/pr/1", "x/config.json"
-    )
-    assert hub_url.parse(f"{base}/resolve/main/c.json") == hub_url.HubURL("a/b", None, "c.json")
-    assert hub_url.parse("https://huggingface.co/gpt2") == hub_url.HubURL("gpt2")
-    assert hub_url.parse("a/b") is None
-    assert hub_url.parse("./huggingface.co/a/b") is None
 
 
 @pytest.mark.parametrize("name", ["mistral-7b", "gpt2", "qwen2.5-7b", "deepseek-v3", "gemma-2-9b"])

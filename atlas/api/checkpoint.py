@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from atlas.checkpoint.hub_address import HubAddress, parse_hub_address
+from atlas.checkpoint.hub_url import HubURL, repository
 from atlas.checkpoint.store import Store
 from atlas.errors import UsageError
 from atlas.spec.folders import Folders, open_library
@@ -39,14 +39,14 @@ def verify(
 
         require_extra()
     library = open_library(specs)
-    where = parse_hub_address(repo) if repo is not None else Path(os.fspath(path or "")).expanduser()
+    where = repository(repo) if repo is not None else Path(os.fspath(path or "")).expanduser()
     store, only = open_store(where, revision, download=download, deep=deep)
     return verified(
         store,
         library,
         only=only,
         model=model,
-        repo=where.repo if isinstance(where, HubAddress) else None,
+        repo=where.repo if isinstance(where, HubURL) else None,
         ignore=finding_codes([ignore] if isinstance(ignore, str) else ignore),
         strict=strict,
         release=release,
@@ -55,7 +55,7 @@ def verify(
 
 
 def open_store(
-    where: Path | HubAddress, revision: str | None, *, download: bool, deep: bool, progress: bool = False
+    where: Path | HubURL, revision: str | None, *, download: bool, deep: bool, progress: bool = False
 ) -> tuple[Store, str | None]:
     """The store of a checkpoint's files, and the one file of it that a path names.
 
@@ -72,7 +72,7 @@ def open_store(
         from atlas.checkpoint import local
 
         return local.at(where)
-    revision, only = revision or where.revision, _weight_file(where.file)
+    revision, only = revision or where.revision, _weight_file(where.path)
     if download:
         from atlas.checkpoint.download import download as fetch
         from atlas.checkpoint.snapshot import Snapshot
@@ -92,9 +92,9 @@ def open_store(
     return open_repository(where.repo, revision), only
 
 
-def _weight_file(file: str | None) -> str | None:
+def _weight_file(path: str) -> str | None:
     """The file of a URL, if it is weights or an index; the URL of another file means its repository."""
-    return file if file is not None and file.endswith((".safetensors", ".safetensors.index.json")) else None
+    return path if path.endswith((".safetensors", ".safetensors.index.json")) else None
 
 
 def finding_codes(words: Collection[str]) -> frozenset[str]:

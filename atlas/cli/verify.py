@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from atlas.checkpoint.hub_address import HubAddress, parse_hub_address
+from atlas.checkpoint.hub_url import HubURL, repository
 from atlas.cli.options import Json, Specs, library_of
 from atlas.errors import UsageError
 from atlas.report import console
@@ -118,7 +118,7 @@ def verify(
     from atlas.verification.result import Batch
 
     asked = [*(repo or []), *(read_repository_list(repos_from) if repos_from else [])]
-    addresses = {str(address): address for address in map(parse_hub_address, asked)}
+    addresses = {str(address): address for address in map(repository, asked)}
     repos = list(addresses)
     if revision is not None and (
         named := [at for at in addresses.values() if at.revision not in (None, revision)]
@@ -157,7 +157,7 @@ def verify(
             library,
             only=only,
             model=model,
-            repo=where.repo if isinstance(where, HubAddress) else None,
+            repo=where.repo if isinstance(where, HubURL) else None,
             ignore=codes,
             strict=strict,
             deep=deep,

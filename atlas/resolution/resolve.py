@@ -32,8 +32,7 @@ def resolve(name: str, library: Library) -> Model:
         UnknownModel: there is no such model, or several; the hint has the nearest names.
         NotDescribed: the model is catalogued but not described yet.
         ConfigError: a configuration cannot be read.
-        HubError: the configuration of a Hub id cannot be fetched.
-        UsageError: a URL is not that of a model on the Hub.
+        HubError: the configuration of a Hub id cannot be fetched, or a URL is not that of a model on the Hub.
     """
     found = catalogue_entry(name, library)
     if found is not None:
@@ -76,14 +75,13 @@ def _likely_family(name: str) -> str:
 def _from_url(url: hub_url.HubURL, library: Library) -> Model:
     """The model of a Hub URL. A file in the repository means the repository's model."""
     found = catalogue_entry(url.repo, library)
+    revision = None if url.revision == "main" else url.revision
     if found is None:
-        return _from_hub(url.repo, library, url.revision)
+        return _from_hub(url.repo, library, revision)
     model = catalogued.describe(*found, library)
-    if url.revision is None:
+    if revision is None:
         return model
-    note = (
-        f"This is the catalogue's description of {url.repo}; its revision {url.revision[:80]} was not read."
-    )
+    note = f"This is the catalogue's description of {url.repo}; its revision {revision[:80]} was not read."
     return replace(model, notes=(*model.notes, note))
 
 

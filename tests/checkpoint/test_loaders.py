@@ -15,9 +15,7 @@ import pytest
 from atlas.checkpoint import local
 from atlas.checkpoint.faults import not_a_header
 from atlas.checkpoint.findings import Finding
-from atlas.checkpoint.hub_address import HubAddress, parse_hub_address
 from atlas.checkpoint.inventory import Inventory, take
-from atlas.errors import HubError
 
 WHOLE, FIRST, SECOND = (
     "model.safetensors",
@@ -119,43 +117,6 @@ def test_tensors_of_a_truncated_file_are_named(tmp_path: Path) -> None:
     """b takes the last 4 × 5 × 4 = 80 bytes; with one byte cut it is not whole, a is."""
     write(tmp_path / WHOLE, {"a": [2, 3], "b": [4, 5]}, cut=1)
     assert read(tmp_path)[0].truncated == {"b"}
-
-
-HUB = "https://huggingface.co"
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("owner/name", HubAddress("owner/name")),
-        (f"{HUB}/owner/name", HubAddress("owner/name")),
-        ("huggingface.co/owner/name/", HubAddress("owner/name")),
-        ("https://hf.co/owner/name?library=x#y", HubAddress("owner/name")),
-        (f"{HUB}/owner/name/tree/main", HubAddress("owner/name", "main")),
-        (f"{HUB}/owner/name/tree/refs%2Fpr%2F1", HubAddress("owner/name", "refs/pr/1")),
-        (f"{HUB}/owner/name/blob/main/{WHOLE}", HubAddress("owner/name", "main", WHOLE)),
-        (f"{HUB}/owner/name/resolve/v1/{WHOLE}?download=true", HubAddress("owner/name", "v1", WHOLE)),
-    ],
-)
-def test_hub_addresses(text: str, address: HubAddress) -> None:
-    assert parse_hub_address(text) == address
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{HUB}/datasets/owner/name",
-        f"{HUB}/owner",
-        "https://u:secret@evil.example/owner/name",
-        f"{HUB}/o/n/tree/main/sub",
-        "https://[/",
-    ],
-)
-def test_urls_of_no_model(text: str) -> None:
-    with pytest.raises(HubError) as error:
-        parse_hub_address(text)
-    assert error.value.code == "not_found"
-    assert "secret" not in error.value.message
 
 
 def test_the_page_of_a_blob_url() -> None:
