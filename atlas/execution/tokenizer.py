@@ -118,13 +118,13 @@ class Tokenizer:
             UsageError: BOS was asked for, and its id is unknown.
             CheckpointError: the library refuses, or makes far more tokens than the prompt has bytes.
         """
-        found: dict[str, Any] = self._process.ask("encode", text=prompt)
-        ids, added = found["ids"], found["added"]
         length = len(prompt.encode("utf-8", "surrogatepass"))
         most = MOST_ADDED_IDS + MOST_IDS_PER_BYTE * length
-        if len(ids) > most:  # each token costs time and memory in the forward pass
+        found: dict[str, Any] = self._process.ask("encode", text=prompt, most=most)
+        ids, added, count = found["ids"], found["added"], found["count"]
+        if count > most:  # each token costs time and memory in the forward pass
             raise CheckpointError(
-                f"{self._path} makes {len(ids):,} tokens of a prompt of {length:,} bytes, expected at most {most:,}",
+                f"{self._path} makes {count:,} tokens of a prompt of {length:,} bytes, expected at most {most:,}",
                 hint=HINT,
             )
         known = self._special("bos_token")

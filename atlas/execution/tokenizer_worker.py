@@ -44,9 +44,15 @@ class Served:
     def tokens(self, ids: list[int]) -> list[str | None]:
         return [self.backend.id_to_token(id) for id in ids]
 
-    def encode(self, text: str) -> dict[str, list[int]]:
-        """The ids of a text, and those that the post-processor adds to an empty one."""
-        return {"ids": self.backend.encode(text).ids, "added": self.backend.encode("").ids}
+    def encode(self, text: str, most: int) -> dict[str, Any]:
+        """The ids of a text, their number, and the first of the ids that the post-processor adds to an empty text.
+
+        Args:
+            most: ids; if there are more, they are only counted: a list of millions takes time and memory in both processes.
+        """
+        encoding = self.backend.encode(text)
+        ids = encoding.ids if len(encoding) <= most else []
+        return {"count": len(encoding), "ids": ids, "added": self.backend.encode("").ids[:1]}
 
     def context(self, ids: list[int]) -> None:
         """Set the ids that precede those decoded from now on."""

@@ -25,6 +25,7 @@ from atlas.execution.interrupt import Check, StoppedError, interruptible
 from atlas.execution.options import Options
 from atlas.execution.prompt import Prompt, PromptReader
 from atlas.execution.tensor_reader import LazyRows
+from atlas.execution.tokenizer_worker import Served
 from atlas.execution.weight_files import Piece, find_pieces
 from atlas.spec.library import Library
 
@@ -117,6 +118,12 @@ def test_a_template_that_makes_a_long_prompt_of_a_short_one_is_refused(
         reading(post_processor=template(10_000))
     # 10,000 ids of the template and 9,000 words.
     assert len(reading("hi " * 9_000, post_processor=template(10_000)).ids) == 19_000
+
+
+def test_ids_beyond_the_limit_are_counted_and_not_sent() -> None:
+    served = Served(json.dumps(words()).encode())
+    assert served.encode("hi hi hi", most=3) == {"count": 3, "ids": [5, 5, 5], "added": []}
+    assert served.encode("hi hi hi", most=2) == {"count": 3, "ids": [], "added": []}
 
 
 def test_no_answer_is_an_error(reading: Callable[..., Prompt], monkeypatch: pytest.MonkeyPatch) -> None:
