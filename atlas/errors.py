@@ -5,6 +5,7 @@
     ├── UnknownModel        2   no such model; the nearest names are the hint
     ├── NotDescribed        2   in the catalogue, or of a known family, but not described yet
     ├── ConfigError         2   a config.json or params.json that cannot be understood
+    │   └── UndescribedConfigError   of an architecture that is not described
     ├── SpecError           2   a description file (specs/) that contradicts itself or another
     ├── SourceError         2   a cited source that was read but does not have the cited lines
     ├── CheckpointError     2   not a checkpoint, or bytes that are not a safetensors file

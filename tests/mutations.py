@@ -1,16 +1,12 @@
-"""Mutations of JSON documents, as trees before they become text and as bytes after; for the fuzz tests.
-
-ATLAS_FUZZ_EXAMPLES sets how many examples are drawn, and draws anew each time; without it they are the same each time.
-"""
+"""Mutations of JSON documents, as trees before they become text and as bytes after; for the fuzz tests."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from tests.bounds import Choices
 
 CHOICES = 48
 """Bytes from which the choices of one example are read."""
@@ -45,30 +41,6 @@ NUMBERS = [0, 1, -1, 2, 3, 7, 64, 2**31, 2**48, 2**48 + 1, 2**63, 10**30, 0.5, -
 VALUES: list[Any] = [
     *NUMBERS, *ODD, *NAMES, None, True, False, [], {}, [0, 4], [1, "a", None], {"a": {"b": 1}}, [[]] * 50,
 ]  # fmt: skip
-
-
-def examples(default: int) -> settings:
-    """How a fuzz test is run; `default` is the number of examples in the suite."""
-    return settings(
-        max_examples=int(os.environ.get("ATLAS_FUZZ_EXAMPLES", default)),
-        deadline=None,
-        database=None,
-        derandomize="ATLAS_FUZZ_EXAMPLES" not in os.environ,
-        suppress_health_check=list(HealthCheck),
-    )
-
-
-class Choices:
-    """Choices read from bytes, so that hypothesis draws once and shrinks towards the first option of each."""
-
-    def __init__(self, raw: bytes) -> None:
-        self.raw = iter(raw)
-
-    def below(self, limit: int) -> int:
-        return (next(self.raw, 0) * 256 + next(self.raw, 0)) % limit
-
-    def of(self, options: Sequence[Any]) -> Any:
-        return options[self.below(len(options))]
 
 
 def dumped(tree: Any) -> str:

@@ -100,7 +100,7 @@ class Page(Tabular):
     """The result of `atlas explain`.
 
     Attributes:
-        kind: `model`, `learned` (a component with weights), `computed` (one without), `activation` `step`, `topic` or `input`.
+        kind: `model`, `learned` (a component with weights), `computed` (one without), `activation`, `step`, `topic` or `input`.
         accounting: for a component, one instance's; for a model, all components' with every instance.
         instances: the number of layers that have it.
         parameters: of all its instances.

@@ -41,10 +41,10 @@ def names(graph: Graph) -> list[str]:
 
 
 def find(parts: Parts, name: str) -> Target:
-    """What is called that.
+    """Find what a name means.
 
     Raises:
-        UsageError: nothing is, or several things are; or the model has no such layer.
+        UsageError: nothing has that name, several things have it, or the model has no such layer.
     """
     finders = (_by_full_name, _by_last_word, _step, _topic, _stored_tensor, _word_of_a_tensor_name)
     for search in finders:
@@ -55,7 +55,7 @@ def find(parts: Parts, name: str) -> Target:
 
 
 def _others(parts: Parts) -> dict[str, Target]:
-    """Full name -> what it is, of everything but activations."""
+    """Full name -> target, for everything except activations."""
     weights = {weight.component: weight for weight in parts.graph.weights.values()}
     return {**{name: name for name in parts.graph.inputs}, **weights, **parts.nodes}
 
@@ -81,7 +81,7 @@ def _by_last_word(parts: Parts, name: str) -> Target | None:
 
 
 def _step(parts: Parts, name: str) -> Target | None:
-    """A step, or anything else that has a page, behind its layer as `atlas trace` prints it: `layers.0–31.attention.q`."""
+    """A step, or another target, with the layer that `atlas trace` prints before it: `layers.0–31.attention.q`."""
     stacks = {block.stack: block for block in parts.graph.blocks if block.stack}
     prefix = "|".join(map(re.escape, stacks))
     placed = (

@@ -159,7 +159,7 @@ HEADERS = [
     "Content-Length: 0", "Content-Length: -1", "Content-Length: 99999999999999999999", "Content-Length: 5", "Content-Length: x",
     "Transfer-Encoding: chunked", "Transfer-Encoding: gzip", "Content-Encoding: gzip", "Content-Encoding: br",
     "Content-Encoding: gzip, gzip", "Content-Range: bytes 0-1/2", "Content-Range: bytes 9-0/x", "Retry-After: 999999999",
-    "Retry-After: -1", "RateLimit: \"api\";r=0;t=999999999", "X-Repo-Commit: ../..", "X-Repo-Commit: " + "c" * 40, "ETag: \"/tmp/x\"",
+    "Retry-After: -1", "RateLimit: \"api\";r=0;t=999999999", "X-Repo-Commit: ../..", "X-Repo-Commit: " + "c" * 40, "ETag: \"/x\"",
     "Location: http://127.0.0.1:9/x?X-Amz-Signature=SIGNED", "Location: http://[::1", "Location: /api/x", "Location: file:///etc/passwd",
     "Location: http://a:b@127.0.0.1:99999/", "Location: \xff\xfe", "Location:", "X-Error-Code: GatedRepo", "X-Error-Code: \x1b[2J",
     "X-Error-Code: RepoNotFound", "X-Error-Message: Access to this resource is disabled.", "X-HF-Warning: x; \x1b]0;x\x07",

@@ -19,7 +19,8 @@ from atlas.report.plain import dumps
 from atlas.resolution import config, settings
 from atlas.resolution.model import MOST_UNKNOWN, messages
 from atlas.spec.library import Library
-from tests.mutations import CHOICES, HOSTILE, examples, mutated_bytes, mutated_tree
+from tests.bounds import fuzz
+from tests.mutations import CHOICES, HOSTILE, mutated_bytes, mutated_tree
 from tests.verify.checkpoints import CONFIG
 
 SCALED = {
@@ -78,7 +79,7 @@ def test_a_model_or_a_refusal(
 ) -> None:
     seen: Counter[str] = Counter()
 
-    @examples(150)
+    @fuzz(150)
     @given(st.binary(min_size=CHOICES, max_size=CHOICES))
     def run(raw: bytes) -> None:
         seen[judged(mutate(raw, documents), file, library)] += 1

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from atlas.errors import UsageError, clipped
 from atlas.report.plain import dumps
 from atlas.verification import receipt
-from tests.mutations import CHOICES, examples, mutated_bytes, mutated_tree
+from tests.bounds import fuzz
+from tests.mutations import CHOICES, mutated_bytes, mutated_tree
 from tests.verify.checkpoints import CONFIG, hub, save
 from tests.verify.conftest import Check
 
@@ -31,7 +32,7 @@ def test_a_receipt_or_a_refusal(mutate: Callable[[bytes, Any], bytes], check: Ch
     assert receipt.read(path) == real
     seen: Counter[str] = Counter()
 
-    @examples(300)
+    @fuzz(300)
     @given(st.binary(min_size=CHOICES, max_size=CHOICES))
     def run(raw: bytes) -> None:
         path.write_bytes(mutate(raw, documents))
