@@ -60,6 +60,10 @@ class Step:
         sets: node and symbol, `attention.q`. An optional step sets the symbol of an earlier step again.
         dtype: of the result: a safetensors code, or `A` for the activations' dtype.
         computed_in: dtype of the arithmetic, likewise.
+        share: of `rotate`: the share of the entries that rotate.
+        pairs: of `rotate`: `halves` or `neighbours`, the entries that form a plane.
+        rope: of `rotate`: the kind of layer whose settings in `Model.ropes` apply; those of `Model.rope` if empty.
+        state: the shape of what the step keeps between passes in place of keys and values.
     """
 
     id: str
@@ -73,6 +77,10 @@ class Step:
     over: str | None
     by: Scalar | None
     words: spec.Step = field(compare=False)
+    share: float = 1.0
+    pairs: str = "halves"
+    rope: str = ""
+    state: Shape | None = None
 
     @property
     def weights(self) -> tuple[Weight, ...]:

@@ -63,7 +63,7 @@ class Model:
         numbers: numbers that the arithmetic uses: `norm_eps`, `rope_theta`.
         flags: options of the architecture: `tied`, `attention_bias`, ...
         rope: the parameters of RoPE scaling; empty if RoPE is not scaled.
-        lists: lists of layer indices, for architectures whose layers follow no rule.
+        lists: lists of layer numbers, or a word for each layer (`layer_types`), for layers that follow no rule.
         dtype: the stored weights' dtype, a safetensors code.
         dtype_stated: whether the configuration or the catalogue states the dtype; if not, BF16 is assumed.
         rests_on: where the dimensions are from, as the end of the sentence "dimensions from …".
@@ -77,7 +77,9 @@ class Model:
     numbers: Mapping[str, float]
     flags: Mapping[str, Scalar]
     rope: Mapping[str, Scalar] = field(default_factory=dict)
-    lists: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    ropes: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    """Kind of layer -> its RoPE scaling, where layers differ; see `rope`."""
+    lists: Mapping[str, tuple[int, ...] | tuple[str, ...]] = field(default_factory=dict)
     dtype: str = "BF16"
     dtype_stated: bool = True
     context_length: int | None = None

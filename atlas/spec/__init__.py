@@ -17,7 +17,10 @@ from atlas.spec.architectures import (
     Node,
     Part,
     Row,
+    Rule,
     Stack,
+    Variant,
+    Word,
 )
 from atlas.spec.axes import Axis
 from atlas.spec.bibliography import Bibliography, Cite, Source
@@ -52,11 +55,14 @@ __all__ = [
     "Part",
     "Quantisation",
     "Row",
+    "Rule",
     "Source",
     "Spec",
     "Stack",
     "Step",
     "Topic",
+    "Variant",
     "Weight",
+    "Word",
     "Words",
 ]

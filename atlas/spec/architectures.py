@@ -1,6 +1,6 @@
 """`architectures/*.toml`: the graph, the tensor names of each convention, and the meaning of configuration keys."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,21 +13,46 @@ class Node(Spec):
     of: str | list[str]
     given: dict[str, Value] = Field({}, alias="with")
     axes: dict[str, str] = {}
+    when: str | None = None
+    """A condition on the architecture's flags and numbers; without it, the node is always there."""
 
 
-class Choice(Spec):
-    """A block and a rule for the layers that use it. A layer uses the first choice whose rule matches.
+class Rule(Spec):
+    """Which layers something applies to: all of them, or those that meet every condition given.
 
     `first` and `every` are arithmetic on the model's dims and numbers.
     """
 
-    block: str
     first: str | None = None
     """Layers 0 to n - 1."""
     every: str | None = None
-    """Every n-th layer."""
+    """Every n-th layer, the n-th being the first."""
     at: str | None = None
-    """The layers in the model's list of this name."""
+    """The layers whose numbers are in the model's list of this name; with `=word`, those at whose place the list has the word."""
+    when: str | None = None
+    """A condition on the architecture's flags and numbers."""
+
+
+class Choice(Rule):
+    """A block and a rule for the layers that use it. A layer uses the first choice whose rule matches."""
+
+    block: str
+
+
+class Variant(Spec):
+    """A block that is another block with parameters or axes of some nodes changed."""
+
+    of: str
+    given: dict[str, dict[str, Value]] = Field({}, alias="with")
+    """Node -> parameter -> value."""
+    axes: dict[str, str] = {}
+    """Axes renamed in all nodes of the block."""
+
+
+class Word(Rule):
+    """One rule of a pattern: the word that a list of layers has where the rule matches."""
+
+    word: Value = Field(alias="is")
 
 
 class Stack(Spec):
@@ -54,10 +79,13 @@ class Input(Words):
     shape: str
     symbol: str
     dtype: str = "A"
+    value: Literal["tokens", "positions"] = "tokens"
+    """What a run supplies: the ids of the tokens, or the number of each position, from 0."""
 
 
 class Row(Spec):
-    holds: str
+    holds: str | list[str]
+    """The weights in the tensor; a list where nodes in different layers have it, of which each layer has one."""
     block: str | None = Field(None, alias="in")
     cut: Literal["rows", "columns", "either"] | None = None
     """How model-parallel files split the matrix; None if the shapes of the parts show it."""
@@ -76,11 +104,17 @@ class Convention(Spec):
     """What the names begin with, except in checkpoints without it."""
     prefix_when: str | None = None
     """A condition on the architecture's flags; if it is not met, the names have no `prefix`."""
+    like: str | None = None
+    """Another convention, whose rows this one has except for the weights that its own rows name."""
+    inherited: list[str] = []
+    """Rows of an architecture that this one is built like; filled in by the library. They may name weights that are absent."""
+    apart: dict[str, str] = {}
+    """A pattern of names, with `{n_layers}` and other axes for their sizes -> what these tensors are; they are counted apart."""
     stores_tied: bool = False
     """Whether a tied matrix is stored under both of its names."""
     former: list["Former"] = []
     """Names that early checkpoints have instead."""
-    tensors: dict[str, str | Row]
+    tensors: dict[str, str | list[str] | Row]
 
 
 class Computes(Spec):
@@ -122,8 +156,32 @@ class Config(Spec):
     """The meaning of the keys of a configuration file. A key that is in none of these tables is unknown."""
 
     like: str | None = None
+    """Another table of the architecture, or of one that it is built like, that this one extends."""
     file: str = ""
-    used: dict[str, str] = {}
+    model_type: str = ""
+    """The `model_type` that the table describes; its own name if empty."""
+    where: dict[str, Value] = {}
+    """Values that a configuration must state for this table, where several tables describe one `model_type`."""
+    stem: str = Field("", alias="class")
+    """What stands for `{class}` in the names of `classes`."""
+    used: dict[str, str | list[str]] = {}
+    """Key -> our name of what it states, or several names."""
+    words: dict[str, dict[str, str]] = {}
+    """Key -> the words it may state -> ours. Another word is not described."""
+    present: dict[str, str] = {}
+    """Key -> the flag that is set if the key states a value, and not set if it is absent or null."""
+    when: dict[str, str] = {}
+    """Key -> a condition on flags and numbers; if it is not met, the key is ignored."""
+    patterns: dict[str, list[Word]] = {}
+    """List of layers -> the rules that give its words if no key states it."""
+    rope_kinds: dict[str, str] = {}
+    """Kind of layer -> the number that is its theta, for RoPE settings that are stated for each kind of layer."""
+    optional: list[str] = []
+    """Axes that a configuration need not state, and that some models state although no weight has them."""
+    expects: dict[str, Value | list[Value]] = {}
+    """Key -> the value, or values, that the computation is described for; shapes do not depend on it."""
+    inner: list[str] = []
+    """Keys under which a multimodal configuration contains the language model's."""
     absent: dict[str, Value] = {}
     """Key -> the value an absent key means, where null means something else."""
     defaults: dict[str, Value] = {}
@@ -142,6 +200,8 @@ class Config(Spec):
 
 class Architecture(Spec):
     id: str
+    like: str | None = None
+    """The architecture that this one is built like (see `atlas.spec.inheritance`)."""
     title: str
     summary: str
     expression: str = ""
@@ -151,11 +211,23 @@ class Architecture(Spec):
     inputs: dict[str, Input]
     derived: dict[str, str] = {}
     flags: dict[str, Value] = {}
+    """Switches and choices, with their defaults."""
+    numbers: dict[str, int | float] = {}
+    """Numbers with defaults. One whose default is 0 may be stated as 0 or null, which means that there is none."""
     ties: dict[str, str] = {}
     graph: Some[Part]
     stacks: dict[str, Stack] = {}
     blocks: dict[str, Some[Node]] = {}
+    variants: dict[str, Variant] = {}
+    given: dict[str, dict[str, Value]] = {}
+    """Component -> parameter -> value, for every node that is this component and does not state the parameter itself."""
     pages: dict[str, Words] = {}
     """Text for a node's or an activation's page in addition to its component's."""
     conventions: Annotated[dict[str, Convention], Field(min_length=1)]
     configs: dict[str, Config] = {}
+    sample: dict[str, Any] = {}
+    """A small configuration with sizes that are all different, which `specs check` and the tests bind and run."""
+    samples: dict[str, dict[str, Any]] = {}
+    """Name -> keys in which a further sample differs."""
+    evidence: dict[str, list[str]] = {}
+    """Node, step (`attention.scores`) or weight -> ids of cites of the publisher's code. Not inherited."""

@@ -8,13 +8,26 @@ from atlas.spec.table import Some, Value, Words
 class Weight(Words):
     shape: str
     when: str | None = None
+    trained: bool = True
+    """False for a buffer: stored in a checkpoint, and no parameter."""
     matrix: str = ""
     """Its name in the accounting; by default "matrix" or "vector", from its shape."""
 
 
 class Step(Words):
+    """An operation, or with `use` the steps and weights of another component at this place.
+
+    A used component's weights are called by the step's id: `q_norm` for its weight `weight`, else `q_norm.bias`.
+    """
+
     id: str
-    op: str
+    op: str = ""
+    use: str = ""
+    """A component, instead of an operation."""
+    given: dict[str, Value] = Field({}, alias="with")
+    """Parameters of the used component; a value may be the name of a parameter of this one."""
+    axes: dict[str, str] = {}
+    """Axes renamed in the used component."""
     of: list[str]
     shape: str
     symbol: str = ""
@@ -28,6 +41,14 @@ class Step(Words):
     """The axis of a reduction."""
     by: Value | None = None
     """A literal, or the name of a parameter."""
+    share: Value | None = None
+    """Of `rotate`: the share of the axis's entries, from the first, that rotate. A literal, or the name of a parameter."""
+    pairs: str | None = None
+    """Of `rotate`: the parameter that says which entries form a plane, `halves` or `neighbours`."""
+    rope: str | None = None
+    """Of `rotate`: the parameter that names the kind of layer whose RoPE settings are used."""
+    state: str | None = None
+    """The shape of what the step keeps from one pass to the next in place of keys and values."""
     when: str | None = None
 
 
