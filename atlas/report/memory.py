@@ -148,7 +148,7 @@ def flops(result: Flops, content: Table) -> None:
         console.line(line)
     if result.masked_flops:
         console.line(
-            f"causal     {_amount(result.masked_flops)} of the total are scores that the causal mask discards; "
+            f"causal     {_amount(result.masked_flops)} of the total are scores that masks discard; "
             "a kernel may skip them"
         )
     console.line(f"counted    {result.convention}")
