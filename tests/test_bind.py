@@ -58,11 +58,11 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     ),
     "a missing field": (
         [(GLU, 'op     = "mul"\n', "")],
-        "components/glu.toml: steps.5.op: field required",
+        "component glu: hidden: has neither op nor use, expected one of them",
     ),
     "two faults are both said": (
-        [(NORM, 'of          = ["x"]', 'of          = "x"'), (NORM, 'op          = "rms"\n', "")],
-        "steps.0.op: field required; steps.0.of: input should be a valid list",
+        [(NORM, 'of          = ["x"]', 'of          = "x"'), (NORM, 'over        = "dim"', "over        = 1")],
+        "steps.0.of: input should be a valid list, found 'x'; steps.0.over: input should be a valid string",
     ),
     # ---- the vocabulary
     "an unknown axis in a weight": (
@@ -182,7 +182,7 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     ),
     "a choice there is none of": (
         [(LLAMA, 'with = { bias = "mlp_bias" }', 'with = { act = "gelu" }')],
-        "feed_forward: act is one of silu, not 'gelu'",
+        "feed_forward: act is one of 'silu', not 'gelu'",
     ),
     "a parameter that follows from nothing": (
         [(LLAMA, 'with = { bias = "mlp_bias" }', 'with = { bias = "ffn_bias" }')],
@@ -190,7 +190,7 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     ),
     "a step by something unknown": (
         [(NORM, 'by          = "eps"', 'by          = "epsilon"')],
-        "component rms_norm: normed: by = 'epsilon': there is no such parameter",
+        "component rms_norm: normed: there is no parameter 'epsilon'",
     ),
     "a condition on something unknown": (
         [(GLU, 'title = "Gate bias"\nwhen  = "bias"', 'title = "Gate bias"\nwhen  = "baes"')],
@@ -365,9 +365,9 @@ def axis(name: str, more: str) -> str:
     ("axes", "dims", "words"),
     [
         (axis("n_heads", "is = 'n_kv_heads two'"), {"n_kv_heads": 4}, "n_heads (mine) is 12, but n_kv_heads × two is 8"),
-        (axis("pair", "size = 'head_dim / 3'"), {}, "pair (mine) cannot be derived: 'head_dim / 3': 4 does not divide by 3"),
+        (axis("group", "size = 'head_dim / 3'"), {}, "group (mine) cannot be derived: 'head_dim / 3': 4 does not divide by 3"),
         (axis("pair", "size = 'head_dim - 4'"), {}, "pair (mine) is 0, expected a positive integer"),
-        (axis("two", "size = '2 +'"), {}, "two (mine) cannot be derived: '2 +' is not arithmetic on named axes"),
+        (axis("group", "size = '2 +'"), {}, "group (mine) cannot be derived: '2 +' is not arithmetic on named axes"),
     ],
 )  # fmt: skip
 def test_sizes_that_cannot_be(
@@ -401,6 +401,7 @@ def model(library: Library, **change: Any) -> Model:
         "dims": {axis: size for axis, size in dims.items() if size is not None},
         "numbers": {"norm_eps": 1e-5, "rope_theta": 10000.0},
         "flags": {"tied": False, "attention_bias": False, "mlp_bias": False},
+        "optional": frozenset(dims),
     }
     return Model(**(settings | change))
 
@@ -415,7 +416,7 @@ def model(library: Library, **change: Any) -> Model:
         ({"dims": {"dim": -48, "head_dim": 4}}, "m: dim (width of the residual stream) is -48, expected a positive integer"),
         ({"dims": {"n_kv_heads": 5}}, "m: group (query heads that share one key and value head) cannot be derived: 'n_heads / n_kv_heads': 12 does not divide by 5"),
         ({"dims": {"dim": 50}}, "m: head_dim (width of a head) cannot be derived: 'dim / n_heads': 50 does not divide by 12"),
-        ({"dims": {"head_dim": 5}}, "m: pair (planes of a head that rotate) cannot be derived: 'head_dim / 2': 5 does not divide by 2"),
+        ({"dims": {"head_dim": 5}}, "m: head_dim (width of a head) is 5: attention rotates 5 entries, expected planes of two"),
         ({"dims": {"n_layers": 1_025}}, "m: n_layers is 1,025; at most 1,024 can be described"),
         ({"dims": {"group": 3}}, "m: n_heads (query heads) is 12, but n_kv_heads × group is 18"),
         ({"dims": {"hidden_size": 48}}, "dims of m: hidden_size: no such axis in axes.toml"),

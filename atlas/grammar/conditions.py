@@ -1,7 +1,10 @@
-"""Conditions in a description: whether an optional weight, step or note applies.
+"""Conditions in a description: whether an optional weight, step, node, layer rule or note applies.
 
-"bias"           the value is set: not false, 0 or "off"
-"tied=false"     the value equals this one
+"bias"                    the value is set: not false, 0 or "off"
+"not bias"                it is not set
+"tied=false"              the value equals this one; numbers compare as numbers
+"scale!=1"                the value differs
+"bias and qk_norm=head"   all of them are met
 """
 
 from __future__ import annotations
@@ -10,19 +13,50 @@ from collections.abc import Mapping
 
 from atlas.errors import SpecError
 
+MOST_TERMS = 8
+"""Most terms of one condition."""
 
-def holds(when: str | None, values: Mapping[str, bool | int | float | str]) -> bool:
+Values = Mapping[str, bool | int | float | str]
+
+
+def holds(when: str | None, values: Values) -> bool:
     """Whether the condition is met. None is always met.
 
     Raises:
-        SpecError: it uses a name that has no value.
+        SpecError: it uses a name that has no value, or has too many terms.
     """
     if when is None:
         return True
-    name, equals, word = when.partition("=")
+    terms = when.split(" and ")
+    if len(terms) > MOST_TERMS:
+        raise SpecError(f"when = {when[:80]!r}: {len(terms):,} terms, expected at most {MOST_TERMS}")
+    return all(_is_met(term.strip(), when, values) for term in terms)
+
+
+def names(when: str | None) -> set[str]:
+    """The names that a condition reads."""
+    terms = [] if when is None else [term.strip().removeprefix("not ") for term in when.split(" and ")]
+    return {term.partition("=")[0].removesuffix("!").strip() for term in terms}
+
+
+def _is_met(term: str, when: str, values: Values) -> bool:
+    negated = term.startswith("not ")
+    name, equals, word = term.removeprefix("not ").partition("=")
+    differs = name.endswith("!")
+    name = name.removesuffix("!").strip()
     if name not in values:
         raise SpecError(f"when = {when[:80]!r}: nothing is called {name[:80]!r}")
     value = values[name]
-    if not equals:
-        return value not in (0, False, "off")
-    return (str(value).lower() if isinstance(value, bool) else str(value)) == word
+    met = value not in (0, False, "off") if not equals else _equals(value, word.strip())
+    return met != (negated or differs)
+
+
+def _equals(value: bool | int | float | str, word: str) -> bool:
+    if isinstance(value, bool):
+        return str(value).lower() == word
+    if isinstance(value, int | float):
+        try:
+            return value == float(word)
+        except ValueError:
+            return False
+    return value == word

@@ -1,7 +1,8 @@
 """The shape grammar, and exact arithmetic on named axes.
 
 The notation is that of einops and jaxtyping: words are axes, parentheses merge several axes into one stored dimension,
-and `*` in the layout of a packed tensor is replaced by the remaining axes.
+`*` in the layout of a packed tensor is replaced by the remaining axes, and `...` at the beginning of a component's shape
+stands for the axes before the others.
 
     "batch positions dim"         three dimensions
     "(n_heads head_dim) dim"      two: n_heads × head_dim rows, dim columns
@@ -32,6 +33,8 @@ Shape = tuple[Group, ...]
 Number = int | float
 
 REST = "*"
+LEADING = "..."
+"""At the beginning of a component's shape: any axes before the others."""
 
 MOST_CHARACTERS = 1_000
 """Longest shape or expression. The longest built-in one has 35 characters."""
@@ -42,7 +45,7 @@ MOST_AXES = 32
 MOST_BITS = 256
 """Most bits of an intermediate integer. A size has fewer than 64, so a product of several fits."""
 
-_TOKEN = re.compile(r"\(|\)|\*|[A-Za-z_]\w*|\S")
+_TOKEN = re.compile(r"\(|\)|\*|\.\.\.|[A-Za-z_]\w*|\S")
 
 
 @cache
@@ -71,7 +74,9 @@ def parse(text: str) -> Shape:
                 )
             groups.append(tuple(open_group))
             open_group = None
-        elif token != REST and not token.isidentifier():
+        elif token == LEADING and (groups or open_group is not None):
+            raise SpecError(f"shape {text!r}: '...' may only be at the beginning")
+        elif token not in (REST, LEADING) and not token.isidentifier():
             raise SpecError(f"shape {text!r}: {token!r} is neither an axis nor a parenthesis")
         elif open_group is not None:
             open_group.append(token)

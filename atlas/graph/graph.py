@@ -107,6 +107,7 @@ class Node:
     Attributes:
         of: the input symbols, in the order of the component's ports.
         sets: the symbol of its result.
+        declared: the ids of all weights that its component may have, those that are absent here included.
     """
 
     id: str
@@ -116,6 +117,7 @@ class Node:
     weights: tuple[Weight, ...]
     sets: str
     shape: Shape
+    declared: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

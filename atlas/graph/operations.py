@@ -73,6 +73,39 @@ def _rename(operands: Sequence[Axes], result: Axes, over: str | None) -> str | N
     return None
 
 
+def _sinks(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    scores, sinks = operands
+    if strange := [axis for axis in sinks if axis not in scores or axis == over]:
+        return f"the sinks have {', '.join(strange)}, expected axes of the scores other than {over}"
+    return _same([scores], result, over)
+
+
+def _alibi(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    if "keys" not in result:
+        return "it adds a bias for each key, and there is no axis keys"
+    return _same(operands, result, over)
+
+
+def _convolve(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    x, kernel = operands
+    if x != result:
+        return f"the result must have the axes of the operand, ({' '.join(x)})"
+    if "positions" not in x or kernel[:-1] != [axis for axis in x if axis not in ("batch", "positions")]:
+        return "its kernel has the operand's axes without batch and positions, and one more for the kernel's width"
+    return None
+
+
+def _delta_rule(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    q, k, v, decay, strength = operands
+    if q != k:
+        return "queries and keys must have the same axes"
+    if v[: len(q) - 1] != q[:-1]:
+        return f"values must have their axes, ({' '.join(q[:-1])}), and more"
+    if decay != v[:-1] or strength != v[:-1]:
+        return "decay and strength must have the axes of the values without the last"
+    return None if result == v else f"its result is ({' '.join(v)})"
+
+
 Check = Callable[[Sequence[Axes], Axes, str | None], str | None]
 
 # name -> number of operands, and the check of axes
@@ -95,9 +128,28 @@ OPERATIONS: dict[str, tuple[int, Check]] = {
     "pick": (1, _same),
     "cache": (1, _cache),
     "rename": (1, _rename),
+    "subtract": (2, _spread),
+    "plus": (1, _same),
+    "clamp": (1, _same),
+    "clamp_max": (1, _same),
+    "softcap": (1, _same),
+    "softplus": (1, _same),
+    "exp": (1, _same),
+    "negate": (1, _same),
+    "standardize": (1, _same),
+    "l2norm": (1, _same),
+    "normalize": (1, _same),
+    "softmax_sink": (2, _sinks),
+    "alibi": (1, _alibi),
+    "best_groups": (1, _same),
+    "convolve": (2, _convolve),
+    "delta_rule": (5, _delta_rule),
 }
 
-NEEDS_OVER = {"rms", "rotate", "softmax", "sum", "top_k"}
+NEEDS_OVER = {
+    "rms", "rotate", "softmax", "softmax_sink", "sum", "top_k", "standardize", "l2norm", "normalize", "alibi", "best_groups",
+}  # fmt: skip
+"""Operations that run over an axis: of `alibi` the heads, of `best_groups` the experts."""
 
 
 def fault(op: str, operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:

@@ -96,49 +96,136 @@ def rows(graph: Graph, name: str) -> list[Row]:
     table = convention(graph, name)
     where = f"architecture {graph.architecture.id}: conventions.{name}"
     index_axes = {axis.index: word for word, axis in graph.axes.items() if axis.index}
-    known = {part.node.id for part in graph.architecture.graph if part.node is not None}
-    known |= {node.id for block in graph.architecture.blocks.values() for node in block}
-    here = [(block, node) for block in graph.blocks for node in block.nodes]
-    bound = {node.id for _, node in here}
-    declared = {f"{node.id}.{weight}" for _, node in here for weight in node.component.weights}
-    locations = {(weight.id, block.id) for block, node in here for weight in node.weights}
+    declared = _Declared.of(graph)
     found: list[Row] = []
     named: set[tuple[str, str]] = set()
     unprefixed = not is_met(table.prefix_when, {**graph.architecture.flags, **graph.model.flags})
-    for full, entry in table.tensors.items():
+    for full, held, only_in in _entries(graph, name):
         text = full.removeprefix(table.prefix) if unprefixed else full
-        holds = holding(entry if isinstance(entry, str) else entry.holds)
-        only_in = None if isinstance(entry, str) else entry.block
-        nodes = [weight.partition(".")[0] for weight in holds.weights]
-        unknown = [
-            weight
-            for weight, node in zip(holds.weights, nodes, strict=True)
-            if node not in known or (node in bound and weight not in declared)
-        ]
-        if unknown:
+        holds = holding(held)
+        if full not in table.inherited and (unknown := declared.unknown(holds.weights)):
             raise SpecError(f"{where}: {text!r} contains {', '.join(unknown)}, which no component declares")
         if only_in is not None:
-            block = {node.id for node in graph.architecture.blocks.get(only_in, [])}
-            if not block.issuperset(nodes):
+            nodes = [weight.partition(".")[0] for weight in holds.weights]
+            if not declared.nodes_of(only_in).issuperset(nodes):
                 raise SpecError(f"{where}: {text!r}: in = {only_in!r}: no such block has {', '.join(nodes)}")
         weights = [
             weight
             for weight in (graph.weights.get(name) for name in holds.weights)
-            if weight is not None and (only_in is None or (weight.id, only_in) in locations)
+            if weight is not None and (only_in is None or (weight.id, only_in) in declared.locations)
         ]
         if not weights:
             continue
         if len(weights) != len(holds.weights):
             raise SpecError(f"{where}: {text!r} packs several weights, and this model has only some of them")
         for weight in weights:
-            places = {place for place in locations if place[0] == weight.id and only_in in (None, place[1])}
+            places = {(weight.id, block) for block in declared.blocks[weight.id] if only_in in (None, block)}
             if places & named:
                 raise SpecError(f"{where}: {weight.id} has two names")
             named |= places
         found.append(_row(graph, where, text, holds, tuple(weights), only_in, index_axes))
-    if missing := {weight for weight, _ in locations - named}:
+    if missing := {weight for weight, _ in declared.locations - named}:
         raise SpecError(f"{where}: no name for {', '.join(sorted(missing))}")
+    _refuse_shared_names(found, where)
     return found
+
+
+def _entries(graph: Graph, name: str) -> Iterator[tuple[str, str, str | None]]:
+    """Name, what the tensor contains, and the block it is in, for every row of a convention and of those it is `like`.
+
+    A weight that a row names is left out of the conventions that this one is like.
+
+    Raises:
+        SpecError: conventions are like each other in a circle.
+    """
+    taken: set[str] = set()
+    seen: list[str] = []
+    while name:
+        if name in seen:
+            raise SpecError(
+                f"architecture {graph.architecture.id}: conventions.{seen[0]}: {' is like '.join((*seen, name))}"
+            )
+        seen.append(name)
+        table = convention(graph, name)
+        own: set[str] = set()
+        for full, entry in table.tensors.items():
+            holds, block = (entry.holds, entry.block) if isinstance(entry, spec.Row) else (entry, None)
+            for held in [holds] if isinstance(holds, str) else holds:
+                weights = holding(held).weights
+                if taken.isdisjoint(weights):
+                    own.update(weights)
+                    yield full, held, block
+        taken |= own
+        name = table.like or ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """The weights that an architecture's nodes declare, and where this model has them.
+
+    Attributes:
+        known: the ids of all nodes, absent ones included.
+        weights: the ids of the weights that the present nodes may have.
+        locations: (weight, block) of every present weight.
+        blocks: weight -> the blocks that have it.
+    """
+
+    architecture: spec.Architecture
+    known: frozenset[str]
+    bound: frozenset[str]
+    weights: frozenset[str]
+    locations: frozenset[tuple[str, str]]
+    blocks: dict[str, list[str]]
+
+    @staticmethod
+    def of(graph: Graph) -> _Declared:
+        architecture = graph.architecture
+        known = {part.node.id for part in architecture.graph if part.node is not None}
+        known |= {node.id for block in architecture.blocks.values() for node in block}
+        here = [(block, node) for block in graph.blocks for node in block.nodes]
+        locations = [(weight.id, block.id) for block, node in here for weight in node.weights]
+        blocks: dict[str, list[str]] = {}
+        for weight, block_id in locations:
+            blocks.setdefault(weight, []).append(block_id)
+        return _Declared(
+            architecture,
+            frozenset(known),
+            frozenset(node.id for _, node in here),
+            frozenset(weight for _, node in here for weight in node.declared),
+            frozenset(locations),
+            blocks,
+        )
+
+    def unknown(self, weights: Sequence[str]) -> list[str]:
+        """Those that no component declares. Of an absent node it is not known."""
+        nodes = [weight.partition(".")[0] for weight in weights]
+        return [
+            weight
+            for weight, node in zip(weights, nodes, strict=True)
+            if node not in self.known or (node in self.bound and weight not in self.weights)
+        ]
+
+    def nodes_of(self, block: str) -> set[str]:
+        variant = self.architecture.variants.get(block)
+        return {node.id for node in self.architecture.blocks.get(variant.of if variant else block, [])}
+
+
+def _refuse_shared_names(found: Sequence[Row], where: str) -> None:
+    """Refuse a name for two weights in one layer.
+
+    Raises:
+        SpecError: naming both.
+    """
+    seen: dict[str, list[Row]] = {}
+    for row in found:
+        for other in seen.setdefault(row.template.text, []):
+            layers = set(row.layers[1] if row.layers else ()), set(other.layers[1] if other.layers else ())
+            if not row.layers or layers[0] & layers[1]:
+                raise SpecError(
+                    f"{where}: {row.template.text!r} is the name of {other.weights[0].id} and of {row.weights[0].id} "
+                    "in the same layer"
+                )
+        seen[row.template.text].append(row)
 
 
 def _row(

@@ -96,6 +96,10 @@ class Model:
     conflicts: tuple[Conflict, ...] = ()
     gaps: tuple[Gap, ...] = ()
     cites: tuple[str, ...] = ()
+    optional: frozenset[str] = frozenset()
+    """Axes that the configuration may state although no weight of this model has them."""
+    underived: Mapping[str, str] = field(default_factory=dict)
+    """Axis -> the message why its size cannot be derived, an error only if a weight or a step has the axis."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What the configuration states and the description does not cover: name -> value (see `undescribed`)."""
     as_catalogued: Model | None = None

@@ -28,7 +28,7 @@ from atlas.spec.catalogue import Catalogue, CatalogueEntry, Named
 from atlas.spec.components import Component, Step, Weight
 from atlas.spec.models import Conflict, Entry, Family
 from atlas.spec.quantisations import Quantisation
-from atlas.spec.table import Note, Spec, Words
+from atlas.spec.table import Note, Spec, Value, Words
 from atlas.spec.topics import Topic
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "Stack",
     "Step",
     "Topic",
+    "Value",
     "Variant",
     "Weight",
     "Word",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from atlas import dtypes, spec
-from atlas.errors import SpecError
+from atlas.errors import ConfigError, SpecError
 from atlas.resolution.model import Model
 from atlas.spec.library import Library
 
@@ -18,6 +18,8 @@ class Binding:
     model: Model
     architecture: spec.Architecture
     library: Library
+    underived: dict[str, str] = field(default_factory=dict)
+    """Axis -> why its size could not be derived, for axes that nothing may need."""
 
     def fault(self, where: str, what: str) -> SpecError:
         """An error that names a place in the architecture and the problem there."""
@@ -40,6 +42,17 @@ class Binding:
         """An axis and its meaning, for a message."""
         known = self.library.axes.get(axis)
         return f"{axis} ({known.meaning})" if known else axis
+
+    def needed(self, axis: str, dims: Mapping[str, int]) -> int:
+        """The size of an axis that the graph requires.
+
+        Raises:
+            ConfigError: it is neither stated nor derived.
+        """
+        if axis not in dims:
+            why = self.underived.get(axis) or self.model.underived.get(axis)
+            raise ConfigError(why or f"{self.model.id}: {self.meaning(axis)} is not given")
+        return dims[axis]
 
 
 def known_dtypes(where: str, *codes: str) -> None:

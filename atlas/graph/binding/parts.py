@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from atlas import spec
 from atlas.errors import ConfigError
 from atlas.grammar import shapes
-from atlas.grammar.conditions import holds
 from atlas.grammar.shapes import Shape
 from atlas.graph.binding.binding import Binding, known_dtypes
 from atlas.graph.binding.layers import layers
 from atlas.graph.binding.nodes import Nodes
-from atlas.graph.binding.sizes import needed
+from atlas.graph.binding.sizes import reads
+from atlas.graph.binding.values import Values
 from atlas.graph.graph import Block, Graph, Stack
 
 MOST_LAYERS = 1_024
@@ -29,9 +30,9 @@ class Parts:
         self.binding = binding
         self.architecture = binding.architecture
         self.dims = dims
-        self.nodes = Nodes(binding, dims)
+        self.values = Values(binding, dims)
+        self.nodes = Nodes(binding, dims, self.values)
         self.places: dict[str, tuple[str, int]] = {}
-        self.flags = {**binding.architecture.flags, **binding.model.flags}
 
     def graph(self) -> Graph:
         """Bind all parts and check every name and shape.
@@ -46,9 +47,11 @@ class Parts:
             known_dtypes(f"architecture {self.architecture.id}: inputs.{name}", entry.dtype)
         parts: list[Block | Stack] = []
         for i, part in enumerate(self.architecture.graph):
-            if not holds(part.when, self.flags):
+            if not self.nodes.is_there(part.when, "graph"):
                 continue
             if part.node is not None and part.stack is part.of is None:
+                if not self.nodes.is_there(part.node.when, part.node.id):
+                    continue
                 self._place(part.node.id, "graph", i)
                 if part.node.id in self.architecture.blocks:
                     raise self.binding.fault(part.node.id, "is also the name of a block; rename one of them")
@@ -62,6 +65,7 @@ class Parts:
             else:
                 raise self.binding.fault("graph", "each part must be a node, or a stack with `of`")
         self._ties()
+        self._refuse_unread()
         return Graph(
             model=self.binding.model,
             architecture=self.architecture,
@@ -86,7 +90,8 @@ class Parts:
         axis = self.binding.library.axes.get(stack.over)
         if axis is None or axis.index is None:
             raise fault(name, f"over {stack.over!r}: expected an axis with an `index` in axes.toml")
-        count = needed(stack.over, self.dims, self.binding)
+        count = self.binding.needed(stack.over, self.dims)
+        self.values.read.add(stack.over)
         if count > MOST_LAYERS:
             raise ConfigError(
                 f"{self.binding.model.id}: {stack.over} is {count:,}; at most {MOST_LAYERS:,} can be described"
@@ -95,34 +100,90 @@ class Parts:
         shape = known[of]
         slots = []
         for place, choices in enumerate(stack.layers):
-            slot = []
-            chosen = layers(choices, count, name, self.binding, self.dims)
-            for choice, numbers in zip(choices, chosen, strict=True):
-                if choice.block not in self.architecture.blocks:
-                    raise fault(name, f"unknown block {choice.block!r}")
-                block = self.architecture.blocks[choice.block]
-                ids = [node.id for node in block]
-                if twice := [node for node in ids if ids.count(node) > 1]:
-                    raise fault(choice.block, f"two of its nodes are called {twice[0]!r}")
-                for node in ids:
-                    self._place(node, name, place)
-                scope = {**known, "x": shape}
-                nodes = tuple(self.nodes.bind(node, scope, stack.axes) for node in block)
-                if nodes[-1].shape != shape:
-                    raise fault(
-                        choice.block,
-                        f"its result is ({shapes.render(nodes[-1].shape)}), but its input is ({shapes.render(shape)})",
-                    )
-                slot.append(Block(choice.block, nodes, name, numbers))
-            slots.append(tuple(slot))
+            numbers: dict[str, list[int]] = {}
+            chosen = layers(choices, count, name, self.binding, self.values)
+            for choice, several in zip(choices, chosen, strict=True):
+                numbers.setdefault(choice.block, []).extend(several)
+            slots.append(
+                tuple(
+                    self._block(block, name, place, tuple(sorted(several)), known, shape, stack)
+                    for block, several in numbers.items()
+                )
+            )
         return Stack(name, axis.index, count, of, tuple(slots), shape)
 
+    def _block(
+        self,
+        name: str,
+        stack_name: str,
+        place: int,
+        numbers: tuple[int, ...],
+        known: Mapping[str, Shape],
+        shape: Shape,
+        stack: spec.Stack,
+    ) -> Block:
+        """Bind a block of a stack, or a variant of one.
+
+        Args:
+            place: its position in the layer.
+            numbers: the layers that use it. Of a block that no layer uses, nothing is evaluated.
+            shape: of the stack's input and result.
+        """
+        fault, architecture = self.binding.fault, self.architecture
+        variant = architecture.variants.get(name)
+        block = architecture.blocks.get(variant.of if variant else name)
+        if block is None:
+            raise fault(stack_name, f"unknown block {(variant.of if variant else name)!r}")
+        ids = [node.id for node in block]
+        if twice := [node for node in ids if ids.count(node) > 1]:
+            raise fault(name, f"two of its nodes are called {twice[0]!r}")
+        if variant and (strange := set(variant.given) - set(ids)):
+            raise fault(name, f"with: {variant.of} has no node {', '.join(sorted(strange))}")
+        for node in ids:
+            self._place(node, stack_name, place)
+        if not numbers:
+            return Block(name, (), stack_name, ())
+        axes = {**stack.axes, **(variant.axes if variant else {})}
+        self.binding.known_renames(axes, name)
+        scope = {**known, "x": shape}
+        nodes = tuple(
+            self.nodes.bind(node, scope, axes, variant.given.get(node.id) if variant else None)
+            for node in block
+            if self.nodes.is_there(node.when, node.id)
+        )
+        if not nodes:
+            raise fault(name, "no node of it applies under these conditions")
+        if nodes[-1].shape != shape:
+            raise fault(
+                name,
+                f"its result is ({shapes.render(nodes[-1].shape)}), but its input is ({shapes.render(shape)})",
+            )
+        return Block(name, nodes, stack_name, numbers)
+
+    def _refuse_unread(self) -> None:
+        """Refuse a stated dimension that no weight, step, size or rule reads: its effect would be missing.
+
+        Raises:
+            ConfigError: naming the dimensions.
+        """
+        model = self.binding.model
+        read = reads(self.values.read, self.binding)
+        unread = [axis for axis in model.dims if axis not in read and axis not in model.optional]
+        if unread:
+            raise ConfigError(
+                f"{model.id}: {', '.join(f'{self.binding.meaning(axis)} is {model.dims[axis]:,}' for axis in unread)}, "
+                f"which nothing in the description of {self.architecture.id} reads"
+            )
+
     def _ties(self) -> None:
-        weights, ties = self.nodes.weights, self.architecture.ties
+        weights, ties = self.nodes.components.weights, self.architecture.ties
         absent = {
             part.node.id
             for part in self.architecture.graph
-            if part.node is not None and not holds(part.when, self.flags)
+            if part.node is not None
+            and not (
+                self.nodes.is_there(part.when, "graph") and self.nodes.is_there(part.node.when, part.node.id)
+            )
         }
         for pair in ties.items():
             if absent.intersection(name.partition(".")[0] for name in pair):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable
 
 from atlas.errors import ConfigError, SpecError
 from atlas.grammar import shapes
 from atlas.graph.binding.binding import Binding
 from atlas.resolution.dimensions import LARGEST
 
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
 
 def sizes(binding: Binding) -> dict[str, int]:
     """The model's dims and all derived sizes, each an exact positive integer.
 
+    A size that cannot be derived goes into `binding.underived`: it is an error only if something needs it.
+
     Raises:
-        ConfigError: a division is inexact, a size is not positive, or a product axis is not the product of its parts.
+        ConfigError: a size is not positive, or a product axis is not the product of its parts.
         SpecError: an axis is not in axes.toml.
     """
     model, architecture, library = binding.model, binding.architecture, binding.library
@@ -29,9 +34,9 @@ def sizes(binding: Binding) -> dict[str, int]:
         except shapes.MissingName:
             continue  # not an axis of this architecture, or one of the pass (keys)
         except SpecError as error:
-            raise ConfigError(
+            binding.underived[axis] = (
                 f"{model.id}: {binding.meaning(axis)} cannot be derived: {error.message}"
-            ) from None
+            )
     for axis, count in found.items():
         if not 1 <= count <= LARGEST:
             bounds = "a positive integer" if count < 1 else f"at most {LARGEST:,}"
@@ -47,12 +52,18 @@ def sizes(binding: Binding) -> dict[str, int]:
     return found
 
 
-def needed(axis: str, dims: Mapping[str, int], binding: Binding) -> int:
-    """The size of an axis that the graph requires.
-
-    Raises:
-        ConfigError: it is neither stated nor derived.
-    """
-    if axis not in dims:
-        raise ConfigError(f"{binding.model.id}: {binding.meaning(axis)} is not given")
-    return dims[axis]
+def reads(axes: Iterable[str], binding: Binding) -> set[str]:
+    """The axes, and all that their sizes are derived from."""
+    architecture, library = binding.architecture, binding.library
+    found: set[str] = set()
+    todo = list(axes)
+    while todo:
+        axis = todo.pop()
+        if axis in found:
+            continue
+        found.add(axis)
+        todo += library.parts.get(axis, ())
+        known = library.axes.get(axis)
+        texts = [architecture.derived.get(axis, ""), (known.size or "") if known else ""]
+        todo += [word for text in texts for word in _WORD.findall(text)]
+    return found

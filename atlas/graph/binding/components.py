@@ -1,0 +1,336 @@
+"""Binds a component at one place: its ports, parameters, weights and steps, and those of the components it uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from atlas import spec
+from atlas.errors import ConfigError, SpecError
+from atlas.grammar import shapes
+from atlas.grammar.conditions import holds
+from atlas.grammar.shapes import LEADING, Shape
+from atlas.graph import operations
+from atlas.graph.binding.binding import Binding, known_dtypes
+from atlas.graph.binding.values import Params, Values
+from atlas.graph.graph import Operand, Step, Weight
+from atlas.resolution.model import Scalar
+from atlas.spec.library import Library
+
+MOST_STEPS = 20_000
+"""Most steps of all blocks together. The largest built-in model has a few hundred."""
+
+MOST_USED = 4
+"""Deepest nesting of components that use each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a component stands.
+
+    Attributes:
+        node: the node's id.
+        path: the ids of the `use` steps that lead to it; empty for the node's own component.
+        axes: the renamed axes.
+        params: its parameters.
+        lead: the axes that `...` stands for.
+        symbols: a symbol in the component's equations -> the symbol at this place.
+    """
+
+    node: str
+    path: tuple[str, ...]
+    component: spec.Component
+    axes: Mapping[str, str]
+    params: Mapping[str, Scalar]
+    lead: Shape
+    symbols: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        return ".".join((self.node, *self.path))
+
+
+def weight_ids(component: spec.Component, library: Library, at: str, depth: int = 0) -> Iterator[str]:
+    """The ids of all weights that a component at a place may have, whatever its conditions.
+
+    Args:
+        at: the node's id, and for a used component the id that its steps have there.
+    """
+    for name in component.weights:
+        yield at if depth and name == "weight" else f"{at}.{name}"
+    if depth <= MOST_USED:
+        for step in component.steps:
+            if step.use:
+                yield from weight_ids(library.component(step.use), library, f"{at}.{step.id}", depth + 1)
+
+
+class Components:
+    """Binds components in execution order.
+
+    Attributes:
+        weights: id -> weight of everything so far; several kinds of block may share a weight.
+        indexes: symbol of indices -> the axis they select along.
+    """
+
+    def __init__(self, binding: Binding, dims: Mapping[str, int], values: Values) -> None:
+        self.binding, self.library = binding, binding.library
+        self.dims, self.values = dims, values
+        self.weights: dict[str, Weight] = {}
+        self.indexes: dict[str, str] = {}
+        self._steps = 0
+
+    def shape(self, text: str, place: Place) -> Shape:
+        """A shape at a place: axes renamed, and `...` replaced.
+
+        Raises:
+            SpecError: an axis is not in axes.toml.
+        """
+        parsed = shapes.parse(text)
+        leads = parsed[:1] == ((LEADING,),)
+        renamed = shapes.rename(parsed[leads:], place.axes)
+        self.binding.known_axes(shapes.atoms(renamed), place.where)
+        return (*(place.lead if leads else ()), *renamed)
+
+    def steps(self, place: Place, scope: dict[str, Operand]) -> tuple[list[Step], list[Weight]]:
+        """The present steps and weights at a place; `scope` has the ports, and gets every symbol.
+
+        Raises:
+            SpecError: the description contradicts itself or the vocabulary.
+            ConfigError: the model lacks a dimension or number.
+        """
+        component = place.component
+        self._steps += len(component.steps)
+        if self._steps > MOST_STEPS:
+            raise self.binding.fault(place.node, f"the graph has more than {MOST_STEPS:,} steps")
+        weights: list[Weight] = []
+        for name, declared in component.weights.items():
+            if self._holds(declared.when, place, name):
+                weight = self._weight(place, name, declared)
+                weights.append(weight)
+                scope[name] = Operand(weight.id, weight.shape, weight)
+        steps: list[Step] = []
+        for declared_step in component.steps:
+            if not self._holds(declared_step.when, place, declared_step.id):
+                continue
+            if declared_step.use:
+                inner, more = self._used(place, declared_step, scope)
+                weights += more
+            else:
+                inner = [self._step(place, declared_step, scope)]
+            steps += inner
+            scope[declared_step.out or declared_step.id] = Operand(inner[-1].sets, inner[-1].shape)
+        if not steps:
+            raise self.binding.fault(place.where, f"no step of {component.id} applies under these conditions")
+        return steps, weights
+
+    def _holds(self, when: str | None, place: Place, what: str) -> bool:
+        try:
+            return holds(when, place.params)
+        except SpecError as error:
+            raise SpecError(f"component {place.component.id}: {what}: {error.message}") from None
+
+    def _used(
+        self, place: Place, step: spec.Step, scope: Mapping[str, Operand]
+    ) -> tuple[list[Step], list[Weight]]:
+        """The steps of a component that a step uses. Its last step sets the symbol of that step."""
+        where = f"component {place.component.id}: {step.id}"
+        if step.op:
+            raise SpecError(f"{where}: has both op and use, expected one of them")
+        if len(place.path) >= MOST_USED:
+            raise SpecError(f"{where}: components use each other more than {MOST_USED} deep")
+        component = self.library.component(step.use)
+        operands = [self._operand(text, scope, where) for text in step.of]
+        axes = {name: place.axes.get(axis, axis) for name, axis in step.axes.items()}
+        self.binding.known_renames(axes, place.where)
+        params = Params(
+            component,
+            step.given,
+            self.values,
+            self.binding,
+            f"{place.where}.{step.id}",
+            outer=place.params,
+        )
+        inner = Place(place.node, (*place.path, step.id), component, {**place.axes, **axes}, params, ())
+        inner = replace(
+            inner,
+            lead=self.lead(inner, [operand.shape for operand in operands]),
+            symbols=self._symbols(place, step, component, scope),
+        )
+        ports = self.ports(inner, operands)
+        steps, weights = self.steps(inner, ports)
+        wanted = self.shape(step.shape, place)
+        if steps[-1].shape != wanted:
+            raise SpecError(
+                f"{where}: {step.use} gives ({shapes.render(steps[-1].shape)}), declared is ({shapes.render(wanted)})"
+            )
+        sets = f"{place.where}.{step.out or step.id}"
+        last = replace(steps[-1], sets=sets)
+        return [*steps[:-1], last], weights
+
+    @staticmethod
+    def _symbols(
+        place: Place, step: spec.Step, component: spec.Component, scope: Mapping[str, Operand]
+    ) -> dict[str, str]:
+        """What the used component's symbols are called here: its ports and its result."""
+        known = {each.out or each.id: each.symbol for each in place.component.steps if each.symbol}
+        found = {
+            port: place.symbols.get(known.get(text, text), known.get(text, text))
+            for port, text in zip(component.ports, step.of, strict=False)
+        }
+        last = component.steps[-1].symbol
+        return found | ({last: step.symbol} if last and step.symbol else {})
+
+    def lead(self, place: Place, given: list[Shape]) -> Shape:
+        """The axes that `...` stands for: those before the last axes of the first operand that has it."""
+        for text, shape in zip(place.component.ports.values(), given, strict=False):
+            parsed = shapes.parse(text)
+            if parsed[:1] == ((LEADING,),):
+                return shape[: len(shape) - (len(parsed) - 1)]
+        return ()
+
+    def ports(self, place: Place, given: list[Operand]) -> dict[str, Operand]:
+        """Port -> operand.
+
+        Raises:
+            SpecError: there are more or fewer operands than ports, or one has another shape.
+        """
+        component = place.component
+        if len(given) != len(component.ports):
+            raise self.binding.fault(
+                place.where,
+                f"is {component.id} of {', '.join(component.ports)}; given {', '.join(o.name for o in given)}",
+            )
+        scope: dict[str, Operand] = {}
+        for (port, text), operand in zip(component.ports.items(), given, strict=True):
+            wanted = self.shape(text, place)
+            if operand.shape != wanted:
+                raise self.binding.fault(
+                    place.where,
+                    f"{port} expects ({shapes.render(wanted)}), {operand.name} is ({shapes.render(operand.shape)})",
+                )
+            scope[port] = operand
+        return scope
+
+    def _weight(self, place: Place, name: str, declared: spec.Weight) -> Weight:
+        id = place.where if name == "weight" and place.path else f"{place.where}.{name}"
+        component = place.where if name == "weight" else id
+        shape = self.shape(declared.shape, place)
+        for axis in shapes.atoms(shape):
+            self.binding.needed(axis, self.dims)
+            self.values.read.add(axis)
+        weight = Weight(id, component, place.node, shape, declared)
+        known = self.weights.setdefault(id, weight)
+        if known.shape != shape:
+            both = f"({shapes.render(known.shape)}) and ({shapes.render(shape)})"
+            raise self.binding.fault(
+                id, f"is in two blocks with different shapes, {both}; rename one of the nodes"
+            )
+        return known
+
+    def _step(self, place: Place, step: spec.Step, scope: Mapping[str, Operand]) -> Step:
+        where = f"component {place.component.id}: {step.id}"
+        at = f"(at {self.binding.architecture.id}.{place.where})"
+        if not step.op:
+            raise SpecError(f"{where}: has neither op nor use, expected one of them")
+        operands = tuple(self._operand(text, scope, where) for text in step.of)
+        known_dtypes(where, step.dtype, step.computed_in)
+        shape = self.shape(step.shape, place)
+        self.values.read.update(shapes.atoms(shape))
+        share = self._param(step.share, place, where) if step.share is not None else 1.0
+        if isinstance(share, bool | str):
+            raise SpecError(f"{where} {at}: share = {share!r}, expected a number")
+        share = float(share)
+        bound = Step(
+            id=f"{place.where}.{step.id}",
+            node=place.node,
+            op=step.op,
+            of=operands,
+            sets=f"{place.where}.{step.out or step.id}",
+            shape=shape,
+            dtype=step.dtype,
+            computed_in=step.computed_in,
+            over=place.axes.get(step.over, step.over) if step.over else None,
+            by=self._param(step.by, place, where) if step.by is not None else None,
+            words=_words(step, place.symbols),
+            share=share,
+            pairs=str(self._param(step.pairs, place, where)) if step.pairs else "halves",
+            rope=str(self._param(step.rope, place, where)) if step.rope else "",
+            state=self.shape(step.state, place) if step.state else None,
+        )
+        opened, result = bound.taken_apart(self.library.parts)
+        for axis in {axis for axes in (*opened, result) for axis in axes}:
+            if axis in self.binding.underived or axis in self.binding.model.underived:
+                self.binding.needed(axis, self.dims)
+            self.values.read.add(axis)
+        if bound.op == "rotate" and bound.over in self.dims:
+            self._require_planes(bound, place)
+        if problem := operations.fault(bound.op, opened, result, bound.over):
+            raise SpecError(f"{where} {at}: {problem}")
+        if bound.op == "rename":
+            for was, now in zip(opened[0], result, strict=True):
+                if was != now and (was not in self.dims or self.dims[was] != self.dims.get(now)):
+                    sizes = f"{self.dims.get(was, 'free')} and {self.dims.get(now, 'free')}"
+                    raise SpecError(f"{where} {at}: cannot rename {was} to {now}: their sizes are {sizes}")
+        if bound.op == "top_k" and bound.over is not None:
+            self.indexes[bound.sets] = bound.over
+        return bound
+
+    def _require_planes(self, step: Step, place: Place) -> None:
+        """Refuse a rotation of entries that do not form planes of two.
+
+        Raises:
+            ConfigError: their number is odd, or none rotates.
+        """
+        width = self.dims[step.over or ""]
+        rotated = int(width * step.share)
+        if rotated < 2 or rotated % 2 or step.share > 1:
+            share = "" if step.share == 1 else f", of which the share {step.share:g} rotates"
+            raise ConfigError(
+                f"{self.binding.model.id}: {self.binding.meaning(step.over or '')} is {width:,}{share}: {place.where} "
+                f"rotates {rotated:,} entries, expected planes of two"
+            )
+
+    @staticmethod
+    def _param(value: spec.Value, place: Place, where: str) -> Scalar:
+        """A literal, or the value of the parameter that a text names."""
+        if not isinstance(value, str):
+            return value
+        if value not in place.params:
+            raise SpecError(f"{where}: there is no parameter {value!r}")
+        return place.params[value]
+
+    def _operand(self, text: str, scope: Mapping[str, Operand], where: str) -> Operand:
+        """`x`, or `w1[chosen]`: w1, with the axis that the indices `chosen` select along replaced by chosen's axes."""
+        name, bracket, index = text.removesuffix("]").partition("[")
+        for word in (name, index) if bracket else (name,):
+            if word not in scope:
+                raise SpecError(f"{where}: {word!r} is not a port, weight or earlier step")
+        operand = scope[name]
+        if not bracket:
+            return operand
+        chosen = scope[index]
+        axis = self.indexes.get(chosen.name)
+        if axis is None or axis not in shapes.atoms(operand.shape):
+            raise SpecError(f"{where}: {text!r}: {index} does not contain indices along an axis of {name}")
+        rest = [group for group in operand.shape if group != (axis,)]
+        shape = tuple(chosen.shape) + tuple(group for group in rest if group not in chosen.shape)
+        return Operand(operand.name, shape, operand.weight, chosen.name, axis)
+
+
+def _words(step: spec.Step, symbols: Mapping[str, str]) -> spec.Step:
+    """A step's words with the symbols that its component's have at this place."""
+    if not symbols:
+        return step
+    pattern = re.compile(r"(?<![\w\\])(" + "|".join(map(re.escape, symbols)) + r")(?!\w)")
+
+    def renamed(text: str) -> str:
+        return pattern.sub(lambda found: symbols[found[0]], text)
+
+    return step.model_copy(
+        update={
+            "text": renamed(step.text),
+            "latex": renamed(step.latex),
+            "symbol": symbols.get(step.symbol, step.symbol),
+        }
+    )
