@@ -20,6 +20,7 @@ from torch import Tensor
 from atlas.errors import CheckpointError, NotDescribed
 from atlas.execution import memory_map
 from atlas.execution.devices import CODES, FLOATS
+from atlas.execution.lazy_experts import LazyExperts
 from atlas.execution.named_axes import View
 from atlas.execution.tensor_reader import LazyRows, TensorReader, same_values
 from atlas.execution.weight_files import Piece, find_pieces
@@ -38,6 +39,7 @@ class _Place:
         along: the dimension along which they are concatenated.
         view: turns the tensor into the weight.
         looked_up: every step that reads the weight looks up rows of it, and the rows are stored as declared.
+        experts: for weights that are selected for each token: the pieces of each expert, which are read when it is chosen.
     """
 
     name: str
@@ -45,6 +47,7 @@ class _Place:
     along: int
     view: View
     looked_up: bool
+    experts: tuple[Piece, ...] = ()
 
 
 class CheckpointWeights:
@@ -97,12 +100,13 @@ class CheckpointWeights:
         views: dict[str, View] = {}
         only_looked_up = _only_looked_up(graph)
         as_declared: dict[str, bool] = {}
+        selected = selected_weights(graph)
         for row in tensors.rows(graph, convention):
-            if row.indices:
-                raise NotDescribed(f"{row.template.text}: a tensor for each expert cannot be run yet")
             for number, (weight, layout) in enumerate(zip(row.weights, row.layouts, strict=True)):
                 self.orders[weight.id] = rotated_axis_order(graph, weight, layout)
-                views[weight.id] = unpacking(row, number, graph, self.orders[weight.id])
+                views[weight.id] = unpacking(
+                    row, number, graph, self.orders[weight.id], one_of=selected.get(weight.id)
+                )
                 as_declared[weight.id] = is_as_declared(row, number)
         places: dict[tuple[str, int | None], _Place] = {}
         # Either of two tied matrices may be the stored one.
@@ -118,6 +122,21 @@ class CheckpointWeights:
                 stored = other if other is not None and other.name in found else tensor
             pieces, along = _pieces(stored, found, path)
             for weight, source in zip(tensor.row.weights, stored.row.weights, strict=True):
+                if weight.id in selected:
+                    before = places.get((weight.id, tensor.layer))
+                    each = (
+                        *(before.experts if before else ()),
+                        *_by_expert(tensor, pieces, selected[weight.id], graph),
+                    )
+                    places[weight.id, tensor.layer] = _Place(
+                        tensor.name,
+                        [*(before.pieces if before else []), *pieces],
+                        0,
+                        views[weight.id],
+                        False,
+                        each,
+                    )
+                    continue
                 looked_up = weight.id in only_looked_up and as_declared[source.id] and len(pieces) == 1
                 place = _Place(stored.name, pieces, along, views[source.id], looked_up)
                 places[weight.id, tensor.layer] = place
@@ -156,7 +175,7 @@ class CheckpointWeights:
             False: [0],
         }  # of weights that stay in the buffer, and of those that are copied once more
         for place in places.values():
-            if not place.looked_up:
+            if not place.looked_up and not place.experts:
                 sizes[self._is_view(place)].append(self._reader.room(place.pieces))
         # Tensors that are copied once more are all read into the same space.
         self._reader.make_room(sum(sizes[True]) + max(sizes[False]))
@@ -172,6 +191,8 @@ class CheckpointWeights:
         return not more and self._device.type == "cpu" and FLOATS[piece.dtype] == self.dtype
 
     def _weight(self, place: _Place) -> Tensor:
+        if place.experts:
+            return cast(Tensor, LazyExperts(place.experts, place.view, self._device, self.dtype))
         if place.looked_up:
             return cast(Tensor, LazyRows(place.pieces[0], self._device, self.dtype))
         pieces = [self._reader.read(piece) for piece in place.pieces]
@@ -192,6 +213,36 @@ def _only_looked_up(graph: Graph) -> set[str]:
                 rows = step.op == "take" and step.computed_in == "A" and step.of[0].weight is None
                 (looked_up if rows else otherwise).update(weight.id for weight in step.weights)
     return {id for id in looked_up - otherwise if len(graph.weights[id].shape) == 2}
+
+
+def selected_weights(graph: Graph) -> dict[str, str]:
+    """Weight -> the axis along which it is selected for each token: routed experts."""
+    return {
+        operand.weight.id: operand.instead_of
+        for block in graph.blocks
+        for node in block.nodes
+        for step in node.steps
+        for operand in step.of
+        if operand.weight is not None and operand.instead_of is not None
+    }
+
+
+def _by_expert(tensor: tensors.Tensor, pieces: list[Piece], axis: str, graph: Graph) -> list[Piece]:
+    """The piece of each expert in a stored tensor: all of it if it is one expert's, else an equal share of its bytes.
+
+    Raises:
+        NotDescribed: the experts of the tensor do not follow each other in the file.
+    """
+    if tensor.row.indices:
+        return pieces
+    if len(pieces) != 1 or any(layout[0] != (axis,) for layout in tensor.row.layouts):
+        raise NotDescribed(
+            f"{tensor.name}: experts that do not follow each other in the file cannot be run yet"
+        )
+    (piece,) = pieces
+    count = graph.dims[axis]
+    each = piece.bytes // count
+    return [replace(piece, begin=piece.begin + i * each, bytes=each, shape=(1, *piece.shape[1:])) for i in range(count)]
 
 
 def _convention(graph: Graph, found: Mapping[str, list[Piece]], path: Path) -> str:

@@ -41,26 +41,29 @@ def rotated_axis_order(graph: Graph, weight: Weight, layout: Shape) -> AxisOrder
     return {axis: order for axis, order in found.items() if order != graph.products.get(axis, ())}
 
 
-def unpacking(row: Row, number: int, graph: Graph, order: AxisOrder) -> View:
+def unpacking(row: Row, number: int, graph: Graph, order: AxisOrder, *, one_of: str | None = None) -> View:
     """What turns the stored tensor into the row's number-th weight, in its declared shape; a view where possible.
 
     Args:
         order: what `rotated_axis_order` returns for it.
+        one_of: the axis of experts, for a view that turns the stored numbers of one expert into that expert's weight.
 
     Raises:
         NotDescribed: the weight is packed in a way that cannot be run yet.
     """
     weight, layout = row.weights[number], row.layouts[number]
-    part = _slicing(row, number, graph)
-    if layout == weight.shape:
+    dims = graph.dims if one_of is None else {**graph.dims, one_of: 1}
+    whole = weight.shape if one_of is None else tuple(group for group in weight.shape if group != (one_of,))
+    part = _slicing(row, number, dims)
+    if layout == whole:
         return part
     stored = atoms(layout)
     declared: list[str] = []
-    for axis in atoms(weight.shape):
+    for axis in atoms(whole if one_of is None or (one_of,) not in layout else weight.shape):
         declared += order.get(axis) or shapes.take_apart([axis], stored, graph.products)
     permutation = [stored.index(axis) for axis in declared]
-    sizes = [graph.dims[axis] for axis in stored]
-    shape = [shapes.size(group, graph.dims) for group in weight.shape]
+    sizes = [dims[axis] for axis in stored]
+    shape = [shapes.size(group, dims) for group in whole]
     return lambda tensor: part(tensor).reshape(sizes).permute(permutation).reshape(shape)
 
 
@@ -69,7 +72,7 @@ def is_as_declared(row: Row, number: int) -> bool:
     return row.holds.packed_along is None and row.layouts[number] == row.weights[number].shape
 
 
-def _slicing(row: Row, number: int, graph: Graph) -> View:
+def _slicing(row: Row, number: int, dims: Mapping[str, int]) -> View:
     """What slices one weight out of a packed tensor; the identity where the tensor is that weight."""
     along, layout = row.holds.packed_along, row.holds.layout
     if along is None or layout is None:
@@ -78,8 +81,8 @@ def _slicing(row: Row, number: int, graph: Graph) -> View:
     if group[-1] != REST:
         raise NotDescribed(f"{row.template.text}: the packing ({shapes.render(layout)}) cannot be run yet")
     lead = len(group) - 1  # axes that all packed weights share, before those of their own
-    own = [shapes.size(each[along][lead:], graph.dims) for each in row.layouts]
-    sizes = [*(graph.dims[axis] for axis in group[:lead]), sum(own)]
+    own = [shapes.size(each[along][lead:], dims) for each in row.layouts]
+    sizes = [*(dims[axis] for axis in group[:lead]), sum(own)]
     begin, length = sum(own[:number]), own[number]
 
     def slice_out(tensor: Tensor) -> Tensor:

@@ -143,7 +143,9 @@ def _configs(library: Library, name: str) -> None:
     read = {word for text in texts for word in _WORD.findall(text)}
     for axis, parts in library.parts.items():
         read |= {axis} if read.intersection(parts) else set(parts) if axis in read else set()
-    for kind in architecture.configs:
+    for kind in (
+        claim.table for claims in library.claims.values() for claim in claims if claim.architecture == name
+    ):
         table = library.config(architecture, kind)
         texts = [
             text

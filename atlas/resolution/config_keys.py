@@ -364,7 +364,9 @@ class Reading:
 
         for name, rules in self.table.patterns.items():
             count = counts.get(name)
-            if name not in self.lists and count is not None and count <= layer_rules.MOST_ITEMS:
+            if not rules:
+                self.lists.setdefault(name, ())
+            elif name not in self.lists and count is not None and count <= layer_rules.MOST_ITEMS:
                 words = layer_rules.by_pattern(rules, count, known, evaluate, self.where)
                 if words is not None:
                     self.lists[name] = words

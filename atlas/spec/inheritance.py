@@ -86,7 +86,11 @@ def merged(name: str, read: Callable[[str], tuple[Path, Table]]) -> Merged:
         base = _inheritable(result) if level else {}
         for address in _without(table, path):
             _remove(base, address, path)
+        _forget_rules(base, table)
         result = _join(base, table)
+        for name, config in _tables(base.get("configs")):
+            if isinstance(config.get("ignored"), list):
+                result["configs"][name] = {**result["configs"][name], "ignored": config["ignored"]}
         _replace_rows(base, table, result)
     if isinstance(conventions := result.get("conventions"), Mapping):
         own = files[0][1].get("conventions", {})
@@ -136,6 +140,30 @@ def _join(base: Any, own: Any) -> Any:
     if not (isinstance(base, Mapping) and isinstance(own, Mapping)):
         return own
     return {**base, **{key: _join(base[key], value) if key in base else value for key, value in own.items()}}
+
+
+_RULES = ("used", "absent", "only", "computes", "agrees", "expects", "words", "present", "when")
+
+
+def _forget_rules(base: Table, own: Table) -> None:
+    """Leave out what inherited configuration tables state about keys that the own table of that name mentions."""
+    configs = base.get("configs")
+    if not isinstance(configs, Mapping):
+        return
+    base["configs"] = dict(configs)
+    mine = dict(_tables(own.get("configs")))
+    for name, table in _tables(configs):
+        stated = mine.get(name, {})
+        rules = [rules for rules in (stated.get(kind) for kind in _RULES) if isinstance(rules, Mapping)]
+        keys = {key for each in rules for key in each} | set(stated.get("ignored") or ())
+        base["configs"][name] = {
+            kind: _less(value, keys)
+            if kind in _RULES
+            else [key for key in value if key not in keys] + list(stated.get("ignored") or ())
+            if kind == "ignored" and isinstance(value, list)
+            else value
+            for kind, value in table.items()
+        }
 
 
 def _replace_rows(base: Table, own: Table, result: Table) -> None:

@@ -51,7 +51,7 @@ MOST_EXTENDED = 8
 
 
 ABSENT = "absent"
-"""In a further sample: a key of the first sample that this one does not state (TOML has no null)."""
+"""In a sample: a key that the inherited or the first sample states and this one does not (TOML has no null)."""
 
 
 def builtin_folder() -> Path:
@@ -229,12 +229,12 @@ class Library:
         """
         if architecture.base:
             return {}
-        own = {architecture.id: architecture.sample} if architecture.sample else {}
-        return own | {
-            f"{architecture.id}-{name}": {
+        named = {"": {}, **architecture.samples} if architecture.sample else architecture.samples
+        return {
+            f"{architecture.id}-{name}".removesuffix("-"): {
                 key: value for key, value in {**architecture.sample, **changed}.items() if value != ABSENT
             }
-            for name, changed in architecture.samples.items()
+            for name, changed in named.items()
         }
 
     def component(self, name: str) -> spec.Component:
