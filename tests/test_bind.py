@@ -21,7 +21,7 @@ from atlas.resolution import config
 from atlas.resolution.model import Model
 from atlas.spec.library import Library, builtin_folder
 
-LLAMA = "architectures/llama.toml"
+LLAMA = "architectures/decoder.toml"
 ATTENTION = "components/attention.toml"
 NORM = "components/rms_norm.toml"
 GLU = "components/glu.toml"

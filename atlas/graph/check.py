@@ -11,9 +11,10 @@ from atlas.errors import AtlasError, SpecError
 from atlas.evidence.bibliography import evidence
 from atlas.graph import operations, tensors
 from atlas.graph.binding import bind
-from atlas.resolution import catalogued
+from atlas.resolution import catalogued, config
 from atlas.resolution.resolve import ids
 from atlas.spec.library import Library
+from atlas.spec.registry import Claim
 
 _ID = re.compile(r"[a-z0-9][a-z0-9.:-]*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -52,6 +53,9 @@ def check(library: Library) -> SpecCheck:
     attempt(_topics, library)
     for name in architectures:
         attempt(_configs, library, name)
+        attempt(_samples, library, name)
+    for model_type, claims in library.claims.items():
+        attempt(_claims, library, model_type, claims)
     models = 0
     owners: dict[str, spec.Entry] = {}
     for name in library.paths("models"):
@@ -111,29 +115,78 @@ def _configs(library: Library, name: str) -> None:
     nodes = [part.node for part in architecture.graph if part.node is not None]
     nodes += [node for block in architecture.blocks.values() for node in block]
     components = {node.component: library.component(node.component) for node in nodes}
+    components |= {
+        step.use: library.component(step.use)
+        for component in list(components.values())
+        for step in component.steps
+        if step.use
+    }
     texts = [*architecture.derived.values(), *(stack.over for stack in stacks)]
     texts += [axis.size for axis in library.axes.values() if axis.size]
     for stack in stacks:
         choices = [choice for slot in stack.layers for choice in slot]
-        texts += [text for c in choices for text in (c.first, c.every, c.at) if text]
+        texts += [text for c in choices for text in (c.first, c.every, c.at, c.when) if text]
         texts += stack.axes.values()
     for node in nodes:
         texts += [*map(str, node.given.values()), *node.axes.values()]
+    for variant in architecture.variants.values():
+        texts += [*variant.axes.values(), *(str(value) for given in variant.given.values() for value in given.values())]
+    texts += [str(value) for given in architecture.given.values() for value in given.values()]
     for component in components.values():
         texts += [*map(str, component.params.values()), *component.ports.values()]
         texts += [weight.shape for weight in component.weights.values()]
         texts += [step.shape for step in component.steps]
+        texts += [axis for step in component.steps for axis in step.axes.values()]
     read = {word for text in texts for word in _WORD.findall(text)}
     for axis, parts in library.parts.items():
         read |= {axis} if read.intersection(parts) else set(parts) if axis in read else set()
     for kind in architecture.configs:
         table = library.config(architecture, kind)
-        known = read | set(architecture.flags) | set(table.defaults) | _RESOLVED
-        for key, word in table.used.items():
-            if word not in known:
-                raise SpecError(
-                    f"architectures/{name}.toml: configs.{kind}.used: {key} gives {word!r}, which nothing reads"
-                )
+        texts = [text for rules in table.patterns.values() for rule in rules for text in (rule.first, rule.every, rule.when) if text]
+        texts += [*table.when.values(), *table.rope_kinds.values(), *table.agrees.values()]
+        known = read | {word for text in texts for word in _WORD.findall(text)}
+        known |= {*architecture.flags, *architecture.numbers, *table.defaults, *table.patterns, *table.optional, *_RESOLVED}
+        for key, words in table.used.items():
+            for word in [words] if isinstance(words, str) else words:
+                if word not in known:
+                    raise SpecError(
+                        f"architectures/{name}.toml: configs.{kind}.used: {key} gives {word!r}, which nothing reads"
+                    )
+
+
+def _samples(library: Library, name: str) -> None:
+    """Bind each sample of an architecture and name its tensors in every convention.
+
+    Raises:
+        SpecError: the architecture describes a `model_type` and has no sample.
+        AtlasError: a sample cannot be described, bound or named.
+    """
+    architecture = library.architecture(name)
+    if architecture.base:
+        return
+    samples = library.samples(architecture)
+    if not samples:
+        raise SpecError(f"architectures/{name}.toml: there is no [sample], a small configuration to check it with")
+    for id, settings in samples.items():
+        model = config.describe(settings, library, id=f"architectures/{name}.toml: sample {id}")
+        if model.architecture != name:
+            raise SpecError(f"architectures/{name}.toml: sample {id} describes {model.architecture}")
+        graph = bind(model, library)
+        for convention in graph.architecture.conventions:
+            tensors.rows(graph, convention)
+
+
+def _claims(library: Library, model_type: str, claims: list[Claim]) -> None:
+    """Refuse two tables for one `model_type` that nothing tells apart."""
+    tables = [(claim, library.config(library.architecture(claim.architecture), claim.table)) for claim in claims]
+    seen: dict[str, Claim] = {}
+    for claim, table in tables:
+        other = seen.setdefault(f"{table.file} {sorted(table.where.items())}", claim)
+        if other is not claim:
+            raise SpecError(
+                f"architectures/{claim.architecture}.toml: configs.{claim.table} describes model_type {model_type!r}, "
+                f"as architectures/{other.architecture}.toml configs.{other.table} does"
+            )
 
 
 def _component(library: Library, name: str) -> None:

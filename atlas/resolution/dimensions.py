@@ -6,7 +6,7 @@ A key states the size of an axis (`hidden_size` is `dim`), or a formula of the a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from atlas import spec
@@ -42,24 +42,33 @@ def check(
     axes: Mapping[str, spec.Axis],
     key_of: Mapping[str, str],
     where: str,
-) -> dict[str, int | float]:
-    """Every dimension, stated or derived. A derived one must be an exact integer.
+    optional: Collection[str] = (),
+) -> tuple[dict[str, int | float], dict[str, str]]:
+    """Every dimension, stated or derived; and for those that cannot be derived exactly, why.
 
     Args:
         dims: the stated dimensions.
         axes: the vocabulary.
         key_of: our name -> the key that states it.
+        optional: axes that need not be stated.
 
     Raises:
-        ConfigError: one is missing, or a division leaves a remainder. The message uses the configuration's keys.
+        ConfigError: one is missing, or larger than the one that bounds it. The message uses the configuration's keys.
     """
     for name, key in key_of.items():
-        if name in axes and name not in dims and name not in architecture.derived:
+        if name in axes and name not in dims and name not in architecture.derived and name not in optional:
             raise ConfigError(
                 f"{where}: {key} is missing: {axes[name].meaning}",
                 hint="only key/value heads and the head width have defaults",
             )
+    for name, axis in axes.items():
+        if axis.at_most and name in dims and axis.at_most in dims and dims[name] > dims[axis.at_most]:
+            key, other = key_of.get(name, name), key_of.get(axis.at_most, axis.at_most)
+            raise ConfigError(
+                f"{where}: {key} is {dims[name]:,}, expected at most {other}, {dims[axis.at_most]:,}"
+            )
     sizes: dict[str, int | float] = dict(dims)
+    underived: dict[str, str] = {}
     sized = {name: axis.size for name, axis in axes.items() if axis.size}
     for name, text in {**architecture.derived, **sized}.items():
         if name in sizes:
@@ -69,13 +78,10 @@ def check(
         except shapes.MissingName:
             continue
         except SpecError:
-            raise ConfigError(
-                f"{where}: {_spelled(text, sizes, key_of)} leaves a remainder: {axes[name].meaning} must be a whole number",
-                hint="add head_dim if the head width is not the model width / heads"
-                if name == "head_dim"
-                else "",
-            ) from None
-    return sizes
+            underived[name] = (
+                f"{where}: {_spelled(text, sizes, key_of)} leaves a remainder: {axes[name].meaning} must be a whole number"
+            )
+    return sizes, underived
 
 
 def agree(

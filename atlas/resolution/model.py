@@ -96,6 +96,8 @@ class Model:
     conflicts: tuple[Conflict, ...] = ()
     gaps: tuple[Gap, ...] = ()
     cites: tuple[str, ...] = ()
+    text_part: bool = False
+    """Whether it is the language model inside a multimodal model."""
     optional: frozenset[str] = frozenset()
     """Axes that the configuration may state although no weight of this model has them."""
     underived: Mapping[str, str] = field(default_factory=dict)

@@ -8,42 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from atlas import dtypes, spec
+from atlas import spec
 from atlas.resolution import rope
 
 _ROPE_TYPE = ("rope_type", "type")
-_DESCRIBED_ELSEWHERE = ("architectures",)
-"""Keys that an architecture's description covers as a whole: the model's class, and with it its head."""
-
 _PARTIAL = "partial_rotary_factor"
-
-
-def undescribed(config: Mapping[str, Any], table: spec.Config) -> dict[str, Any]:
-    """The settings of a configuration that its architecture does not describe: name -> value as stated.
-
-    RoPE parameters are named alike however the configuration spells them (`rope_scaling` or `rope_parameters`, `type` or
-    `rope_type`): `rope.rope_type`, `rope.factor`. A key that states the described value is left out.
-
-    Args:
-        config: the configuration's top-level object.
-        table: what its keys mean.
-    """
-    found: dict[str, Any] = {}
-    for key, value in config.items():
-        if value is None or key in _DESCRIBED_ELSEWHERE or key in table.ignored or key in table.agrees:
-            continue
-        if key in table.only:
-            continue
-        if key in table.computes:
-            if not is_described(value, table.computes[key].only):
-                found[key] = value
-        elif key not in table.used:
-            found[key] = value
-        elif table.used[key] == "rope":
-            found |= _rope(key, value, config, table)
-        elif table.used[key] == "dtype" and not (isinstance(value, str) and dtypes.find(value)):
-            found[key] = value
-    return found
 
 
 def is_described(value: Any, described: Sequence[object]) -> bool:
@@ -56,7 +25,12 @@ def _same(value: object, option: object) -> bool:
     return value == option and isinstance(value, bool) == isinstance(option, bool)
 
 
-def _rope(key: str, value: Any, config: Mapping[str, Any], table: spec.Config) -> dict[str, Any]:
+def rope_beyond(key: str, value: Any, config: Mapping[str, Any], table: spec.Config) -> dict[str, Any]:
+    """The RoPE settings of a key that are not described.
+
+    They are named alike however the configuration spells them (`rope_scaling` or `rope_parameters`, `type` or `rope_type`):
+    `rope.rope_type`, `rope.factor`.
+    """
     if not isinstance(value, Mapping):
         return {"rope": value} if value else {}
     stated = {field: item for field, item in value.items() if item is not None}

@@ -180,8 +180,6 @@ class Config(Spec):
     """Axes that a configuration need not state, and that some models state although no weight has them."""
     expects: dict[str, Value | list[Value]] = {}
     """Key -> the value, or values, that the computation is described for; shapes do not depend on it."""
-    inner: list[str] = []
-    """Keys under which a multimodal configuration contains the language model's."""
     absent: dict[str, Value] = {}
     """Key -> the value an absent key means, where null means something else."""
     defaults: dict[str, Value] = {}
@@ -200,6 +198,8 @@ class Config(Spec):
 
 class Architecture(Spec):
     id: str
+    base: bool = False
+    """Whether others are built like this one and it describes no `model_type` itself."""
     like: str | None = None
     """The architecture that this one is built like (see `atlas.spec.inheritance`)."""
     title: str

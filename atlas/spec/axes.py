@@ -23,6 +23,8 @@ class Axis(Spec):
     """The placeholder for an index along this axis in a tensor name."""
     parts: str | None = Field(None, alias="is")
     """The smaller axes whose product is this one."""
+    at_most: str = ""
+    """An axis that this one selects from, and so cannot exceed."""
     size: str | None = None
     """Exact arithmetic on other axes, for an axis that no model states."""
     split: bool = False

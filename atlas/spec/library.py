@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from atlas import spec
 from atlas.errors import SpecError
+from atlas.spec import inheritance, registry
 from atlas.spec.axes import check_products
 from atlas.spec.toml_files import is_there, toml_files
 from atlas.spec.toml_files import read_toml as read_toml
@@ -39,8 +40,18 @@ MOST_BYTES = 8 * 2**20
 MOST_FAULTS = 20
 """Most faults that are reported for one table."""
 
+_BY_KEY = ("used", "absent", "only", "computes", "agrees", "expects", "words", "present", "when")
+"""Fields of a configuration table by key: a key that the extending table mentions has only the rules that it states."""
+
+_BY_NAME = ("defaults", "patterns", "rope_kinds")
+"""Fields by our own names."""
+
 MOST_EXTENDED = 8
 """Longest chain of configuration tables that extend each other (`like`)."""
+
+
+ABSENT = "absent"
+"""In a further sample: a key of the first sample that this one does not state (TOML has no null)."""
 
 
 def builtin_folder() -> Path:
@@ -49,8 +60,11 @@ def builtin_folder() -> Path:
     return inside if inside.is_dir() else Path(__file__).parents[2] / "specs"
 
 
-def validate(kind: type[T], table: object, where: str) -> T:
+def validate(kind: type[T], table: object, where: str | inheritance.Merged) -> T:
     """Validate a table.
+
+    Args:
+        where: its file, for messages; or its files, if it inherits from others.
 
     Raises:
         SpecError: one clause for each wrong field, with its address in the file.
@@ -58,6 +72,9 @@ def validate(kind: type[T], table: object, where: str) -> T:
     try:
         return kind.model_validate(table)
     except ValidationError as error:
+        if isinstance(where, inheritance.Merged):
+            first = error.errors(include_url=False, include_context=False)[0]
+            where = str(where.file_of(first["loc"]))
         faults = [
             f"{'.'.join(map(str, fault['loc'])) or 'the table'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
             + (f", found {repr(fault['input'])[:60]}" if fault["type"] != "missing" else "")
@@ -75,6 +92,7 @@ class Library:
         self.folders = (builtin_folder(), *overlays)
         self._loaded: dict[tuple[str, str], spec.Spec] = {}
         self._paths: dict[str, dict[str, Path]] = {}
+        self._raw: dict[str, tuple[Path, dict[str, Any]]] = {}
         self._bytes = 0
         self.bound: dict[str, Any] = {}
         """Id of a catalogued model -> its graph: a cache of `atlas.graph.binding` for runs that check many checkpoints."""
@@ -174,7 +192,11 @@ class Library:
                     f"{folder}/{name[:100]}.toml: no such description",
                     hint=f"available: {', '.join(list(self.paths(folder))[:50])}",
                 )
-            described = validate(kind, self._read(path), str(path))
+            if kind is spec.Architecture:
+                merged = inheritance.merged(name, self._architecture_file)
+                described = validate(kind, merged.table, merged)
+            else:
+                described = validate(kind, self._read(path), str(path))
             own = getattr(described, "id", name)
             if own != name:  # references use the file's name
                 raise SpecError(f"{path}: id is {own!r}, expected the file's name, {name!r}")
@@ -182,6 +204,38 @@ class Library:
         found = self._loaded[folder, name]
         assert isinstance(found, kind)
         return found
+
+    def _architecture_file(self, name: str) -> tuple[Path, dict[str, Any]]:
+        """An architecture's file and its own tables, each read once."""
+        if name not in self._raw:
+            path = self.paths("architectures").get(name)
+            if path is None:
+                raise SpecError(
+                    f"architectures/{name[:100]}.toml: no such description",
+                    hint=f"available: {', '.join(list(self.paths('architectures'))[:50])}",
+                )
+            self._raw[name] = path, self._read(path)
+        return self._raw[name]
+
+    @cached_property
+    def claims(self) -> dict[str, list[registry.Claim]]:
+        """`model_type` -> the configuration tables that describe it."""
+        return registry.claims(self.paths("architectures"))
+
+    def samples(self, architecture: spec.Architecture) -> dict[str, dict[str, Any]]:
+        """Name -> a small configuration of an architecture, with sizes that are all different; empty for a base.
+
+        The first is called by the architecture's id, the others also by their own names.
+        """
+        if architecture.base:
+            return {}
+        own = {architecture.id: architecture.sample} if architecture.sample else {}
+        return own | {
+            f"{architecture.id}-{name}": {
+                key: value for key, value in {**architecture.sample, **changed}.items() if value != ABSENT
+            }
+            for name, changed in architecture.samples.items()
+        }
 
     def component(self, name: str) -> spec.Component:
         return self._load(spec.Component, "components", name)
@@ -203,7 +257,13 @@ class Library:
         Raises:
             SpecError: a table extends one that does not exist, or itself.
         """
-        return self._merged(architecture, name, ())
+        merged = self._merged(architecture, name, ())
+        classes = {
+            word.replace("{class}", merged.stem): head
+            for word, head in merged.classes.items()
+            if merged.stem or "{class}" not in word
+        }
+        return merged.model_copy(update={"classes": classes, "model_type": merged.model_type or name})
 
     def _merged(self, architecture: spec.Architecture, name: str, inside: tuple[str, ...]) -> spec.Config:
         where = f"architecture {architecture.id}: configs.{inside[-1] if inside else name}"
@@ -217,7 +277,7 @@ class Library:
         if own.like is None:
             return own
         base = self._merged(architecture, own.like, (*inside, name))
-        own_keys = {*own.used, *own.only, *own.computes, *own.agrees, *own.ignored}
+        own_keys = {*own.used, *own.only, *own.computes, *own.agrees, *own.ignored, *own.expects}
 
         def merged(field: str) -> dict[str, Any]:
             rest = {key: value for key, value in getattr(base, field).items() if key not in own_keys}
@@ -225,12 +285,17 @@ class Library:
             return rest | own_rules
 
         return own.model_copy(
-            update={
-                field: merged(field) for field in ("used", "absent", "defaults", "only", "computes", "agrees")
-            }
+            update={field: merged(field) for field in _BY_KEY}
+            | {field: {**getattr(base, field), **getattr(own, field)} for field in _BY_NAME}
             | {
+                "file": own.file or base.file,
+                "whose": own.whose or base.whose,
+                "stem": own.stem or base.stem,
+                "model_type": own.model_type,
                 "ignored": [key for key in base.ignored if key not in own_keys] + own.ignored,
-                "classes": own.classes or base.classes,
+                "optional": base.optional + own.optional,
+                "generations": own.generations or base.generations,
+                "classes": base.classes | own.classes,
             }
         )
 
