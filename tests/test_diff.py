@@ -128,7 +128,7 @@ def test_the_context_length_is_a_dimension(bound: Callable[..., Graph], small: d
 # A setting that the description does not cover -> its rows: (name, value without it, value with it).
 UNDESCRIBED: list[tuple[dict[str, Any], list[tuple[str, Any, Any]]]] = [
     ({"sliding_window": 32}, [("sliding_window", None, 32)]),
-    ({"hidden_act": "gelu"}, [("hidden_act", "silu", "gelu")]),
+    ({"hidden_act": "gelu_10"}, [("hidden_act", "silu", "gelu_10")]),
     ({"logit_scale": 0.0625}, [("logit_scale", 1, 0.0625)]),
     ({"partial_rotary_factor": 0.5}, [("partial_rotary_factor", 1, 0.5)]),
     (
@@ -286,9 +286,9 @@ def test_a_value_nested_ever_deeper_is_one_text(bound: Callable[..., Graph], sma
 def test_a_number_with_a_default_shows_the_value_of_the_configuration(
     overlay: Callable[..., Library], small: dict[str, Any]
 ) -> None:
-    """Of an architecture whose flags give a number's default: 50 unless the configuration states another."""
+    """Of an architecture with a number's default: 50 unless the configuration states another."""
     text = (builtin_folder() / "architectures" / "llama.toml").read_text(encoding="utf-8")
-    text = text.replace("flags   = { tied", "flags   = { softcap = 50.0, tied")
+    text = text.replace('like  = "decoder"', 'like  = "decoder"\nnumbers = { softcap = 50.0 }', 1)
     text = text.replace("[configs.llama.used]", '[configs.llama.used]\nattn_softcap = "softcap"')
     library = overlay({"architectures/llama.toml": text})
 
@@ -301,10 +301,18 @@ def test_a_number_with_a_default_shows_the_value_of_the_configuration(
     ]
 
 
+def test_activations_are_described(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
+    (row,) = diff(bound(small), bound(small | {"hidden_act": "gelu"})).settings
+    assert (row.name, row.a, row.b, row.described) == ("act", "silu", "gelu", True)
+
+
 def test_biases_are_tensors_of_one_side(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
     found = diff(bound(small), bound(small | {"attention_bias": True}))
     assert found.dims == ()
-    assert [(row.name, row.a, row.b) for row in found.settings] == [("attention_bias", False, True)]
+    assert [(row.name, row.a, row.b, row.described) for row in found.settings] == [
+        ("attention_bias", False, True, True),
+        ("attention_out_bias", False, True, True),
+    ]
     assert [(row.id, row.a, row.b) for row in found.components] == [
         ("attention.bq", None, 3 * 48),
         ("attention.bk", None, 3 * 24),
