@@ -12,6 +12,7 @@ from itertools import pairwise
 import torch.nn.functional as F  # noqa: N812  torch's own documentation calls it F
 from torch import Tensor
 
+from atlas.execution.masks import window_of
 from atlas.execution.state import ExecutionState, Kernel
 from atlas.graph.graph import Graph, Step
 
@@ -70,16 +71,19 @@ def fused_attention(run: tuple[Step, ...]) -> Kernel:
     """The kernel of those six steps. Its operands are the queries, the keys and the values."""
     scale = run[1].by
     assert isinstance(scale, int | float)
+    window = window_of(run[2])
 
     def attend(state: ExecutionState, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         # From batch, positions, heads, width to batch, heads, positions, width; and back.
         q, k, v = (x.transpose(1, 2) for x in (query, keys, values))
+        narrow = bool(window) and state.keys > window
+        needs_mask = narrow or bool(state.past and state.positions > 1)
         mixed = F.scaled_dot_product_attention(
             q,
             k,
             v,
-            attn_mask=~state.causal_mask if state.past and state.positions > 1 else None,
-            is_causal=not state.past and state.positions > 1,
+            attn_mask=~state.hidden(window) if needs_mask else None,
+            is_causal=not needs_mask and not state.past and state.positions > 1,
             scale=scale,
             enable_gqa=q.shape[1] != k.shape[1],
         )

@@ -6,15 +6,22 @@ operands. No operation depends on a model; its equation is all that it means:
     contract   y = Σ over the axes the result lacks of x · w      take      y = table[indices]
     add, mul   y = a + b, y = a · b, broadcast by name             scale     y = by · x
     rms        y = x / √(mean(x²) + by)   (Zhang, Sennrich 2019)  activate  silu(x) = x · σ(x)   (Elfwing et al., 2018)
-    softmax    y = exp(x) / Σ exp(x)                              mask      y = −∞ where a key is after the position
-    cast       x in the result's dtype                            cache     earlier positions, then these
-    sigmoid, tanh, sum; top_k: the indices of the largest; pick: the values at indices; rename: the same values under
-    another axis of the same size; rotate is in `rotary`
+    softmax    y = exp(x) / Σ exp(x)                              cache     earlier positions, then these
+    cast       x in the result's dtype                            plus      y = x + by
+    clamp      y = min(max(x, −by), by)                           clamp_max y = min(x, by)
+    softcap    y = by · tanh(x / by)                              normalize y = x / (Σ x + by)
+    standardize  y = (x − mean(x)) / √(var(x) + by)               l2norm    y = x / √(Σ x² + by)
+    sigmoid, tanh, softplus, exp, negate, subtract, sum; top_k: the indices of the largest; pick: the values at indices;
+    rename, regroup: the same values under other axes; scale_rounded: `by` rounded to the operand's dtype first;
+    best_groups: −∞ for the experts of groups that are not among the best, by the sum of each group's best ones
+
+`rotate` is in `rotary`, masks and biases of attention in `masks`, selected weights in `routed`, states in `recurrent`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F  # noqa: N812  torch's own documentation calls it F
@@ -22,15 +29,27 @@ from torch import Tensor
 
 from atlas.errors import NotDescribed, SpecError
 from atlas.execution.devices import FLOATS
+from atlas.execution.masks import alibi, mask, softmax_sink
 from atlas.execution.named_axes import broadcast, flatten, split_axes, unflatten
+from atlas.execution.recurrent import convolution, delta_rule
 from atlas.execution.rotary import rotation
+from atlas.execution.routed import routed_add, routed_product
 from atlas.execution.state import ExecutionState, Kernel
 from atlas.execution.weight_layout import AxisOrder
 from atlas.grammar import shapes
 from atlas.grammar.shapes import Shape, atoms
 from atlas.graph.graph import Graph, Step
 
-ACTIVATIONS = {"silu": F.silu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+    "relu_squared": lambda x: F.relu(x).square(),
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+}
+"""The activations by the names that descriptions use (Hendrycks and Gimpel, 2016; So et al., 2021)."""
 
 
 def compile_step(step: Step, graph: Graph, order: AxisOrder, dtype: torch.dtype) -> Kernel:
@@ -49,9 +68,14 @@ def compile_step(step: Step, graph: Graph, order: AxisOrder, dtype: torch.dtype)
     if step.op == "cast":
         kind = _torch(step, step.dtype, dtype)
         return lambda state, x: x.to(kind)
-    if any(operand.chosen for operand in step.of) and step.op != "pick":
-        raise NotDescribed(f"{step.id}: weights that are selected per token cannot be run yet")
-    kernel = BUILDERS[step.op](step, graph, order)
+    selected = any(operand.chosen for operand in step.of) and step.op != "pick"
+    if selected and step.op not in ROUTED:
+        raise NotDescribed(
+            f"{step.id}: {step.op} of weights that are selected for each token cannot be run yet"
+        )
+    kernel = ROUTED[step.op](step, graph) if selected else BUILDERS[step.op](step, graph, order)
+    if selected and step.computed_in != "A":
+        raise NotDescribed(f"{step.id}: selected weights are computed in the activations' dtype only")
     if step.computed_in == "A":
         return kernel
     inside = _torch(step, step.computed_in, dtype)
@@ -157,6 +181,53 @@ def _softmax(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     return lambda state, x: torch.softmax(x, along)
 
 
+def _by_number(compute: Callable[[Tensor, float], Tensor]) -> Callable[[Step, Graph, AxisOrder], Kernel]:
+    """The builder of an elementwise operation with a number."""
+
+    def build(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
+        by = _number(step)
+        return lambda state, x: compute(x, by)
+
+    return build
+
+
+def _along(compute: Callable[[Tensor, int, float], Tensor]) -> Callable[[Step, Graph, AxisOrder], Kernel]:
+    """The builder of an operation along an axis with a small number, 0 if there is none."""
+
+    def build(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
+        along = _dimension(step, step.over, step.shape)
+        by = 0.0 if step.by is None else _number(step)
+        return lambda state, x: compute(x, along, by)
+
+    return build
+
+
+def _standardize(x: Tensor, along: int, epsilon: float) -> Tensor:
+    centred = x - x.mean(along, keepdim=True)
+    return centred * torch.rsqrt(centred.pow(2).mean(along, keepdim=True) + epsilon)
+
+
+def _best_groups(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
+    along, best = _dimension(step, step.over, step.shape), int(_number(step))
+    groups, kept = (graph.dims.get(axis) for axis in GROUPS)
+    if groups is None or kept is None or graph.dims[step.over or ""] % groups:
+        raise SpecError(
+            f"{step.id}: {step.over} cannot be divided into groups; expected the axes {', '.join(GROUPS)}"
+        )
+
+    def mask_others(state: ExecutionState, x: Tensor) -> Tensor:
+        split = torch.unflatten(x.movedim(along, -1), -1, (groups, -1))
+        score = split.topk(best, -1).values.sum(-1)
+        chosen = torch.zeros_like(score, dtype=torch.bool).scatter_(-1, score.topk(kept, -1).indices, True)
+        return split.masked_fill(~chosen.unsqueeze(-1), -torch.inf).flatten(-2).movedim(-1, along)
+
+    return mask_others
+
+
+GROUPS = ("n_expert_groups", "n_groups_per_token")
+"""The axes that say how many groups of experts there are, and of how many a token may visit experts."""
+
+
 def _sum(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     along = _dimension(step, step.over, step.of[0].shape)
     return lambda state, x: x.sum(along)
@@ -170,11 +241,6 @@ def _top_k(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
 
 def _pick(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     return lambda state, x, chosen: x.gather(-1, chosen)
-
-
-def _mask(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
-    spread = broadcast([["positions"], ["keys"]], atoms(step.shape), graph.dims)
-    return lambda state, x: x.masked_fill(spread(state.causal_mask), -torch.inf)
 
 
 def _cache(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
@@ -211,11 +277,32 @@ BUILDERS: dict[str, Callable[[Step, Graph, AxisOrder], Kernel]] = {
     "tanh": _elementwise(torch.tanh),
     "rms": _rms,
     "rotate": rotation,
-    "mask": _mask,
+    "mask": lambda step, graph, order: mask(step, graph),
+    "alibi": lambda step, graph, order: alibi(step, graph),
+    "softmax_sink": lambda step, graph, order: softmax_sink(step, graph),
+    "convolve": lambda step, graph, order: convolution(step, graph),
+    "delta_rule": lambda step, graph, order: delta_rule(step, graph),
     "softmax": _softmax,
     "sum": _sum,
     "top_k": _top_k,
     "pick": _pick,
     "cache": _cache,
     "rename": _rename,
+    "regroup": _rename,
+    "subtract": _broadcasting(torch.sub),
+    "plus": _by_number(lambda x, by: x + (int(by) if not x.is_floating_point() else by)),
+    "clamp": _by_number(lambda x, by: x.clamp(-by, by)),
+    "clamp_max": _by_number(lambda x, by: x.clamp(max=by)),
+    "softcap": _by_number(lambda x, by: torch.tanh(x / by) * by),
+    "scale_rounded": _by_number(lambda x, by: x * torch.tensor(by, dtype=x.dtype, device=x.device)),
+    "softplus": _elementwise(F.softplus),
+    "exp": _elementwise(torch.exp),
+    "negate": _elementwise(torch.neg),
+    "standardize": _along(_standardize),
+    "l2norm": _along(lambda x, along, by: x * torch.rsqrt(x.pow(2).sum(along, keepdim=True) + by)),
+    "normalize": _along(lambda x, along, by: x / (x.sum(along, keepdim=True) + by)),
+    "best_groups": _best_groups,
 }
+
+ROUTED: dict[str, Callable[[Step, Graph], Kernel]] = {"contract": routed_product, "add": routed_add}
+"""Operations on weights that are selected for each token."""

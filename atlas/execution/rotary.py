@@ -1,29 +1,26 @@
 """Rotary position embedding (Su et al., 2021; cites: rope-apply, rope-frequencies, rope-scaling).
 
 The entries of a head form two-dimensional planes. Plane j of the vector at position t is rotated by the angle t · f(j),
-so that an attention score depends only on the distance between two positions. Meta's checkpoints store the two
-coordinates of a plane next to each other; the Hub's store all first coordinates before all second ones. Both are rotated
-as they are stored, and no weight is rewritten.
-
-Frequencies are computed in float32, in the order of Meta's `precompute_freqs_cis` and `apply_scaling`, with the model's
-own factors.
+so that an attention score depends only on the distance between two positions. Which entries form a plane is declared:
+`halves` (entry i and entry i + width / 2) or `neighbours` (2i and 2i + 1). A checkpoint may store the rows in the other
+order; they are rotated as they are stored, and no weight is rewritten. Where only a share of a head rotates, it is the
+first entries, and the others stay as they are.
 """
 
 from __future__ import annotations
-
-import math
-from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from atlas.errors import SpecError
 from atlas.execution.named_axes import broadcast
+from atlas.execution.rope_forms import depends_on_length, frequencies
 from atlas.execution.state import ExecutionState, Kernel
 from atlas.execution.weight_layout import AxisOrder
 from atlas.grammar.shapes import atoms, render
 from atlas.graph.graph import Graph, Step
-from atlas.resolution.model import Scalar
+
+PAIRS = ("halves", "neighbours")
 
 
 def rotation(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
@@ -33,61 +30,52 @@ def rotation(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
         order: the stored order of the rotated axis's parts, where it differs from the vocabulary's.
 
     Raises:
-        SpecError: the axis is not the last one, or not a product of planes and two coordinates; or theta is not a number.
+        SpecError: the axis is not the last one; theta is not a number; or the entries that form a plane are not known.
     """
     axis, theta = step.over or "", step.by
-    parts = order.get(axis) or graph.products.get(axis, ())
-    if len(parts) != 2 or "two" not in parts or step.shape[-1] != (axis,):
-        raise SpecError(
-            f"{step.id}: rotate over {axis} of ({render(step.shape)}): expected a last axis of planes × two"
-        )
-    if not isinstance(theta, int | float):
+    if step.shape[-1] != (axis,) or axis not in graph.dims:
+        raise SpecError(f"{step.id}: rotate over {axis} of ({render(step.shape)}): expected the last axis")
+    if isinstance(theta, bool) or not isinstance(theta, int | float):
         raise SpecError(f"{step.id}: rotate by {theta!r}: expected a number")
-    plane = parts[0] if parts[1] == "two" else parts[1]
-    planes, coordinate = graph.dims[plane], parts.index("two") - 2
-    sizes = [graph.dims[part] for part in parts]
-    spread = broadcast([["positions"], [plane]], [*atoms(step.shape[:-1]), plane], graph.dims)
+    if step.pairs not in PAIRS:
+        raise SpecError(f"{step.id}: pairs = {step.pairs!r}, expected {' or '.join(PAIRS)}")
+    width = graph.dims[axis]
+    rotated = int(width * step.share)
+    planes = rotated // 2
+    neighbours = step.pairs == "neighbours"
+    if axis in order:
+        if rotated != width:
+            raise SpecError(
+                f"{step.id}: only a part of {axis} rotates, and its parts are stored in another order"
+            )
+        neighbours = not neighbours
+    coordinate = -1 if neighbours else -2
+    sizes = (planes, 2) if neighbours else (2, planes)
+    lead = atoms(step.shape[:-1])
+    spread = broadcast([["positions"], ["\0"]], [*lead, "\0"], graph.dims)
 
     def rotate(state: ExecutionState, x: Tensor) -> Tensor:
-        cos, sin = map(spread, cos_sin(state, float(theta), planes))
-        first, second = torch.unflatten(x, -1, sizes).unbind(coordinate)  # … planes, each
-        rotated = torch.stack((first * cos - second * sin, first * sin + second * cos), coordinate)
-        return rotated.flatten(-2)  # as x
+        cos, sin = map(spread, cos_sin(state, float(theta), rotated, step.rope))
+        first, second = torch.unflatten(x[..., :rotated], -1, sizes).unbind(coordinate)  # … planes, each
+        turned = torch.stack((first * cos - second * sin, first * sin + second * cos), coordinate).flatten(-2)
+        return turned if rotated == width else torch.cat((turned, x[..., rotated:].to(turned.dtype)), -1)
 
     return rotate
 
 
-def cos_sin(state: ExecutionState, theta: float, planes: int) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of each position's angle in each plane: positions × planes, float32. Computed once per pass."""
-    key = theta, planes
-    if key not in state.rotary_tables:
-        positions = torch.arange(state.past, state.keys, dtype=torch.float32)
-        angles = torch.outer(positions, frequencies(theta, planes, state.rope))
-        state.rotary_tables[key] = angles.cos().to(state.device), angles.sin().to(state.device)
-    return state.rotary_tables[key]
-
-
-def frequencies(theta: float, planes: int, rope: Mapping[str, Scalar]) -> Tensor:
-    """The angle in radians by which each plane rotates from one position to the next: planes, float32.
+def cos_sin(state: ExecutionState, theta: float, width: int, kind: str = "") -> tuple[Tensor, Tensor]:
+    """Cosine and sine of each position's angle in each plane: positions × planes, float32. Computed once per pass.
 
     Args:
-        rope: the RoPE scaling parameters; empty where RoPE is not scaled.
+        width: entries that rotate.
+        kind: the kind of layer whose settings apply; the model's own if it has none of its own.
     """
-    width = 2 * planes
-    unscaled = 1.0 / theta ** (torch.arange(0, width, 2).float() / width)
-    return _scaled(unscaled, rope) if rope else unscaled
-
-
-def _scaled(unscaled: Tensor, rope: Mapping[str, Scalar]) -> Tensor:
-    """The scaling `llama3`: low frequencies are divided by `factor`, high ones kept, those between interpolated."""
-    if rope.get("rope_type") != "llama3":
-        raise SpecError(f"the RoPE scaling {rope.get('rope_type')!r} is not described")
-    factor, low, high, original = (
-        float(rope[name])
-        for name in ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
-    )
-    wavelength = 2 * math.pi / unscaled
-    slowed = torch.where(wavelength > original / low, unscaled / factor, unscaled)
-    share = (original / wavelength - low) / (high - low)
-    between = (wavelength >= original / high) & (wavelength <= original / low)
-    return torch.where(between, (1 - share) * unscaled / factor + share * unscaled, slowed)
+    rope = state.ropes.get(kind, state.rope)
+    key = theta, width, kind
+    if key not in state.rotary_tables:
+        length = state.keys if depends_on_length(rope) else 0
+        by_plane, factor = frequencies(theta, width, rope, length)
+        angles = torch.outer(torch.arange(state.past, state.keys, dtype=torch.float32), by_plane)
+        tables = angles.cos() * factor, angles.sin() * factor
+        state.rotary_tables[key] = tables[0].to(state.device), tables[1].to(state.device)
+    return state.rotary_tables[key]

@@ -77,8 +77,13 @@ class Runner:
         Raises:
             RunError: a step failed. The error names its layer, node and step, and quotes torch.
         """
-        state = ExecutionState(past, tokens.shape[1], self._device, self._graph.model.rope, cache)
-        symbols = {"tokens": tokens.to(self._device)}
+        model = self._graph.model
+        state = ExecutionState(past, tokens.shape[1], self._device, model.rope, cache, model.ropes)
+        positions = torch.arange(past, past + tokens.shape[1], device=self._device)
+        symbols = {
+            name: positions if given.value == "positions" else tokens.to(self._device)
+            for name, given in self._graph.inputs.items()
+        }
         for part, inside, later in zip(self._graph.parts, self._inside, self._later, strict=True):
             if isinstance(part, Block):
                 name = self._run(part, None, symbols, state, observe)

@@ -18,7 +18,7 @@ from atlas.spec.registry import Claim
 
 _ID = re.compile(r"[a-z0-9][a-z0-9.:-]*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_RESOLVED = {"rope", "dtype", "context_length", "ffn_dim_multiplier"}
+_RESOLVED = {"rope", "dtype", "context_length", "ffn_dim_multiplier", "original_context", "rope_theta"}
 """Names that `atlas.resolution` itself reads."""
 
 

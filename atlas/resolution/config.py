@@ -17,7 +17,7 @@ from typing import Any
 
 from atlas import spec
 from atlas.errors import UndescribedConfigError, shown
-from atlas.resolution import config_table, dimensions
+from atlas.resolution import config_table, dimensions, rope
 from atlas.resolution.config_keys import Reading, default_of, flattened
 from atlas.resolution.model import Model
 from atlas.spec.library import Library
@@ -65,6 +65,8 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
         reading.head(head, config)
     if file == "params.json":
         reading.meta()
+    if "rope_mscale" in architecture.numbers:
+        reading.numbers["rope_mscale"] = rope.score_scale(reading.rope)
     optional = frozenset(table.optional)
     sizes, underived = dimensions.check(
         reading.dims, architecture, library.axes, reading.key_of, reading.where, optional

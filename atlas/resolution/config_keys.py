@@ -16,6 +16,12 @@ from atlas.resolution.model import Gap, Scalar, Unknown
 from atlas.resolution.undescribed import is_described, rope_beyond
 from atlas.spec.library import Library
 
+ORIGINAL_CONTEXT = "original_context"
+"""The number that is the context length before it was extended."""
+
+_ORDER = {"context_length": 0, ORIGINAL_CONTEXT: 1, "rope": 2}
+"""Names that are read before others: RoPE's forms need the lengths."""
+
 _COMPUTATION = frozenset({"trace", "explain", "run"})
 """Commands that a setting which changes only values affects."""
 
@@ -119,7 +125,7 @@ class Reading:
         self._used(config, [key for key in self.table.used if key in met])
 
     def _used(self, config: Mapping[str, Any], keys: Sequence[str]) -> None:
-        for key in sorted(keys, key=lambda key: self.table.used[key] != "rope"):
+        for key in sorted(keys, key=lambda key: _ORDER.get(str(self.table.used[key]), len(_ORDER))):
             for name in _several(self.table.used[key]):
                 if config.get(key) is not None:
                     self._use(key, name, config[key])
@@ -260,7 +266,9 @@ class Reading:
         Args:
             theta: the name of the number that is its base.
         """
-        found = rope.read(key, value)
+        found = rope.read(
+            key, value, longest=self.context_length, original=self.numbers.get(ORIGINAL_CONTEXT)
+        )
         if value is False:
             self.warnings.append(f"{self.where}: {key} is false; it is read as null, no scaling")
         self.warnings += [f"{self.where}: {fault.reason}" for fault in found.faults]

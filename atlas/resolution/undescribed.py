@@ -34,7 +34,7 @@ def rope_beyond(key: str, value: Any, config: Mapping[str, Any], table: spec.Con
     if not isinstance(value, Mapping):
         return {"rope": value} if value else {}
     stated = {field: item for field, item in value.items() if item is not None}
-    kinds = list(dict.fromkeys(str(stated.pop(word))[:40] for word in _ROPE_TYPE if word in stated))
+    kinds = list(dict.fromkeys(rope.name_of(stated.pop(word)) for word in _ROPE_TYPE if word in stated))
     kind = "default" if not kinds else " and ".join(kinds)
     found: dict[str, Any] = {}
     theta = stated.pop("rope_theta", None)
@@ -42,12 +42,12 @@ def rope_beyond(key: str, value: Any, config: Mapping[str, Any], table: spec.Con
     if theta is not None and any(other is not None and other != theta for other in thetas):
         found[f"{key}.rope_theta"] = theta
     partial = stated.pop(_PARTIAL, None)
-    if partial is not None and not (rope.positive(partial) and partial == 1):
+    if _PARTIAL not in table.used and partial is not None and not (rope.positive(partial) and partial == 1):
         found[_PARTIAL] = partial
     nested = any(isinstance(item, Mapping) for item in stated.values())
-    complete = all(rope.positive(stated.get(field)) for field in rope.LLAMA3_FIELDS)
-    if nested or kind not in {"default", "llama3"} or (kind == "llama3" and not complete):
+    form = rope.FORMS.get(kind)
+    if nested or form is None or any(not rope.positive(stated.get(field)) for field in form.required):
         found["rope.rope_type"] = kind
-    else:  # the default form reads none of these parameters, the llama3 form is described with them
-        stated = {field: item for field, item in stated.items() if field not in rope.LLAMA3_FIELDS}
+    else:  # the parameters of other forms have no effect
+        stated = {field: item for field, item in stated.items() if field not in rope.PARAMETERS}
     return found | {f"rope.{field}": item for field, item in stated.items()}
