@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -158,26 +159,6 @@ UNDESCRIBED: list[tuple[dict[str, Any], list[tuple[str, Any, Any]]]] = [
         ],
     ),
     (
-        {"rope_scaling": {"type": "linear", "factor": 4.0}},
-        [("rope.rope_type", None, "linear"), ("rope.factor", None, 4.0)],
-    ),
-    (
-        {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
-        [("rope.rope_type", None, "dynamic"), ("rope.factor", None, 2.0)],
-    ),
-    (
-        {"rope_parameters": {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32}},
-        [("rope.rope_type", None, "yarn"), ("rope.factor", None, 8.0), ("rope.beta_fast", None, 32)],
-    ),
-    (
-        {"rope_scaling": {"type": "longrope", "long_factor": [1.0, 2.0], "short_factor": [1.0, 1.0]}},
-        [
-            ("rope.rope_type", None, "longrope"),
-            ("rope.long_factor", None, (1.0, 2.0)),
-            ("rope.short_factor", None, (1.0, 1.0)),
-        ],
-    ),
-    (
         {"rope_scaling": {"rope_type": "default", "mrope_section": [16, 24, 24]}},
         [("rope.mrope_section", None, (16, 24, 24))],
     ),
@@ -298,6 +279,37 @@ def test_a_number_with_a_default_shows_the_value_of_the_configuration(
     found = diff(made(small), made(small | {"attn_softcap": 30.0}))
     assert [(row.name, row.a, row.b, row.described) for row in found.settings] == [
         ("softcap", 50.0, 30.0, True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rope", "rows"),
+    [
+        ({"type": "linear", "factor": 4.0}, {"rope_type": "linear", "factor": 4.0}),
+        ({"rope_type": "dynamic", "factor": 2.0}, {"rope_type": "dynamic", "factor": 2.0}),
+        (
+            {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32},
+            {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32},
+        ),
+    ],
+)
+def test_forms_of_rope_are_described(
+    rope: dict[str, Any], rows: dict[str, Any], bound: Callable[..., Graph], small: dict[str, Any]
+) -> None:
+    """Beside what is stated there may be the context that the form refers to, which the configuration states elsewhere."""
+    found = diff(bound(small), bound(small | {"rope_scaling": rope})).settings
+    stated = {row.name: row.b for row in found if not row.name.endswith("max_position_embeddings")}
+    assert stated == {f"rope.{name}": value for name, value in rows.items()}
+    assert all(row.described and row.a is None for row in found)
+
+
+def test_rope_of_each_kind_of_layer_is_a_row(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
+    graph = bound(small)
+    forms = {"sliding_attention": {"rope_type": "linear", "factor": 8.0}}
+    other = replace(graph, model=replace(graph.model, ropes=forms))
+    assert [(row.name, row.a, row.b) for row in diff(graph, other).settings] == [
+        ("rope.sliding_attention.rope_type", None, "linear"),
+        ("rope.sliding_attention.factor", None, 8.0),
     ]
 
 
