@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ def test_the_context_length_is_a_dimension(bound: Callable[..., Graph], small: d
 # A setting that the description does not cover -> its rows: (name, value without it, value with it).
 UNDESCRIBED: list[tuple[dict[str, Any], list[tuple[str, Any, Any]]]] = [
     ({"sliding_window": 32}, [("sliding_window", None, 32)]),
-    ({"hidden_act": "gelu"}, [("hidden_act", "silu", "gelu")]),
+    ({"hidden_act": "gelu_10"}, [("hidden_act", "silu", "gelu_10")]),
     ({"logit_scale": 0.0625}, [("logit_scale", 1, 0.0625)]),
     ({"partial_rotary_factor": 0.5}, [("partial_rotary_factor", 1, 0.5)]),
     (
@@ -155,26 +156,6 @@ UNDESCRIBED: list[tuple[dict[str, Any], list[tuple[str, Any, Any]]]] = [
                 "full_attention",
                 ("sliding_attention", "full_attention", "full_attention"),
             )
-        ],
-    ),
-    (
-        {"rope_scaling": {"type": "linear", "factor": 4.0}},
-        [("rope.rope_type", None, "linear"), ("rope.factor", None, 4.0)],
-    ),
-    (
-        {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
-        [("rope.rope_type", None, "dynamic"), ("rope.factor", None, 2.0)],
-    ),
-    (
-        {"rope_parameters": {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32}},
-        [("rope.rope_type", None, "yarn"), ("rope.factor", None, 8.0), ("rope.beta_fast", None, 32)],
-    ),
-    (
-        {"rope_scaling": {"type": "longrope", "long_factor": [1.0, 2.0], "short_factor": [1.0, 1.0]}},
-        [
-            ("rope.rope_type", None, "longrope"),
-            ("rope.long_factor", None, (1.0, 2.0)),
-            ("rope.short_factor", None, (1.0, 1.0)),
         ],
     ),
     (
@@ -286,9 +267,9 @@ def test_a_value_nested_ever_deeper_is_one_text(bound: Callable[..., Graph], sma
 def test_a_number_with_a_default_shows_the_value_of_the_configuration(
     overlay: Callable[..., Library], small: dict[str, Any]
 ) -> None:
-    """Of an architecture whose flags give a number's default: 50 unless the configuration states another."""
+    """Of an architecture with a number's default: 50 unless the configuration states another."""
     text = (builtin_folder() / "architectures" / "llama.toml").read_text(encoding="utf-8")
-    text = text.replace("flags   = { tied", "flags   = { softcap = 50.0, tied")
+    text = text.replace('like  = "decoder"', 'like  = "decoder"\nnumbers = { softcap = 50.0 }', 1)
     text = text.replace("[configs.llama.used]", '[configs.llama.used]\nattn_softcap = "softcap"')
     library = overlay({"architectures/llama.toml": text})
 
@@ -301,10 +282,49 @@ def test_a_number_with_a_default_shows_the_value_of_the_configuration(
     ]
 
 
+@pytest.mark.parametrize(
+    ("rope", "rows"),
+    [
+        ({"type": "linear", "factor": 4.0}, {"rope_type": "linear", "factor": 4.0}),
+        ({"rope_type": "dynamic", "factor": 2.0}, {"rope_type": "dynamic", "factor": 2.0}),
+        (
+            {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32},
+            {"rope_type": "yarn", "factor": 8.0, "beta_fast": 32},
+        ),
+    ],
+)
+def test_forms_of_rope_are_described(
+    rope: dict[str, Any], rows: dict[str, Any], bound: Callable[..., Graph], small: dict[str, Any]
+) -> None:
+    """Beside what is stated there may be the context that the form refers to, which the configuration states elsewhere."""
+    found = diff(bound(small), bound(small | {"rope_scaling": rope})).settings
+    stated = {row.name: row.b for row in found if not row.name.endswith("max_position_embeddings")}
+    assert stated == {f"rope.{name}": value for name, value in rows.items()}
+    assert all(row.described and row.a is None for row in found)
+
+
+def test_rope_of_each_kind_of_layer_is_a_row(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
+    graph = bound(small)
+    forms = {"sliding_attention": {"rope_type": "linear", "factor": 8.0}}
+    other = replace(graph, model=replace(graph.model, ropes=forms))
+    assert [(row.name, row.a, row.b) for row in diff(graph, other).settings] == [
+        ("rope.sliding_attention.rope_type", None, "linear"),
+        ("rope.sliding_attention.factor", None, 8.0),
+    ]
+
+
+def test_activations_are_described(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
+    (row,) = diff(bound(small), bound(small | {"hidden_act": "gelu"})).settings
+    assert (row.name, row.a, row.b, row.described) == ("act", "silu", "gelu", True)
+
+
 def test_biases_are_tensors_of_one_side(bound: Callable[..., Graph], small: dict[str, Any]) -> None:
     found = diff(bound(small), bound(small | {"attention_bias": True}))
     assert found.dims == ()
-    assert [(row.name, row.a, row.b) for row in found.settings] == [("attention_bias", False, True)]
+    assert [(row.name, row.a, row.b, row.described) for row in found.settings] == [
+        ("attention_bias", False, True, True),
+        ("attention_out_bias", False, True, True),
+    ]
     assert [(row.id, row.a, row.b) for row in found.components] == [
         ("attention.bq", None, 3 * 48),
         ("attention.bk", None, 3 * 24),

@@ -12,7 +12,7 @@ from atlas.analyse.fused import Attention, Fused, fused, masked_flops
 from atlas.analyse.trace import Pass, step_flops
 from atlas.analyse.undescribed import sentence, weights_gaps, window_notes
 from atlas.grammar import shapes
-from atlas.graph.graph import Graph, Operand, Step
+from atlas.graph.graph import Block, Graph, Operand, Step
 from atlas.resolution.model import require_described
 from atlas.tables import Tabular
 
@@ -112,8 +112,8 @@ def flops(
     # Step by step, every score is written and multiplied, the masked ones too.
     written = Fused() if attention == Attention.eager else kernels
     work: dict[str, _Work] = {}
-    windows = _cached_windows(graph)
     for block in graph.blocks:
+        windows = _cached_windows(block)
         for node in block.nodes:
             unwritten = {step.sets for step in node.steps if step.id in written.unwritten}
             for step in node.steps:
@@ -124,7 +124,8 @@ def flops(
                 row.flops += amount * block.instances
                 if step.id in written.causal:
                     row.masked += (
-                        masked_flops(step, amount, sizes, written.windows.get(step.id)) * block.instances
+                        masked_flops(step, amount, sizes, written.windows.get((block.id, step.id)))
+                        * block.instances
                     )
                 row.bytes += _moved(graph, step, sizes, unwritten, windows) * block.instances
                 row.sized = row.sized and not (unsized and step.weights)
@@ -181,9 +182,14 @@ def _key_notes(graph: Graph, keys: int) -> list[str]:
     ]
 
 
-def _cached_windows(graph: Graph) -> dict[str, int]:
-    """Symbol of a windowed cache -> its window."""
-    return {step.sets: window for step in _steps(graph) if step.op == "cache" and (window := window_of(step))}
+def _cached_windows(block: Block) -> dict[str, int]:
+    """Symbol of a windowed cache in the block -> its window."""
+    return {
+        step.sets: window
+        for node in block.nodes
+        for step in node.steps
+        if step.op == "cache" and (window := window_of(step))
+    }
 
 
 def _steps(graph: Graph) -> Iterator[Step]:

@@ -33,26 +33,26 @@ class Fused:
     Attributes:
         unwritten: ids of the steps whose results are never in memory.
         causal: ids of the matrix products around a causal mask.
-        windows: those of them whose mask has a window -> its positions.
+        windows: (block, id) of those of them whose mask has a window -> its positions. Blocks may share ids and differ in it.
     """
 
     unwritten: frozenset[str] = frozenset()
     causal: frozenset[str] = frozenset()
-    windows: Mapping[str, int] = field(default_factory=dict)
+    windows: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 def fused(graph: Graph) -> Fused:
     """The steps that fused attention kernels replace, in all blocks."""
     readers: dict[str, set[str]] = {}
-    nodes = [node for block in graph.blocks for node in block.nodes]
-    for node in nodes:
+    nodes = [(block, node) for block in graph.blocks for node in block.nodes]
+    for _, node in nodes:
         for step in node.steps:
             for operand in step.of:
                 readers.setdefault(operand.name, set()).add(step.id)
     unwritten: set[str] = set()
     causal: set[str] = set()
-    windows: dict[str, int] = {}
-    for node in nodes:
+    windows: dict[tuple[str, str], int] = {}
+    for block, node in nodes:
         for i, step in enumerate(node.steps):
             scores, inner, last = _attention(node, i) if step.op in _SOFTMAX else ([], [], None)
             if last is None:
@@ -64,7 +64,7 @@ def fused(graph: Graph) -> Fused:
                 products = {each.id for each in (*scores, last)} if masks else set()
                 causal |= products
                 for window in filter(None, map(window_of, masks)):
-                    windows |= dict.fromkeys(products, window)
+                    windows |= {(block.id, each): window for each in products}
     return Fused(frozenset(unwritten), frozenset(causal), windows)
 
 

@@ -53,7 +53,11 @@ def beyond(graph: Graph) -> dict[str, Any]:
 
 def usual(graph: Graph, name: str) -> Any:
     """The described value of a setting that a model does not state, such as `hidden_act`; None if there is none."""
+    known = {**flags(graph), **numbers(graph)}
     for table in graph.architecture.configs.values():
+        ours = table.used.get(name)
+        if isinstance(ours, str) and ours in known:
+            return known[ours]
         rule = table.computes.get(name)
         if rule is not None and rule.only:
             return rule.only[0]

@@ -205,8 +205,16 @@ class Graph:
         return sum(block.instances for block in self.blocks if any(each.id == node for each in block.nodes))
 
     def instances(self, weight: Weight) -> int:
-        """The number of layers that contain the weight."""
-        return self.times(weight.node)
+        """The number of layers that contain the weight. Blocks may share a node of which only some have it."""
+        return self._instances.get(weight.id, 0)
+
+    @cached_property
+    def _instances(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for block in self.blocks:
+            for weight in {weight.id for node in block.nodes for weight in node.weights}:
+                found[weight] = found.get(weight, 0) + block.instances
+        return found
 
     def size(self, weight: Weight) -> int:
         """The weight's parameters in one layer."""

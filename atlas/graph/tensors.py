@@ -242,7 +242,7 @@ def _row(
         [
             block
             for block in graph.blocks
-            if only_in in (None, block.id) and any(node.id == weight.node for node in block.nodes)
+            if only_in in (None, block.id) and any(weight in node.weights for node in block.nodes)
         ]
         for weight in weights
     ]

@@ -43,8 +43,8 @@ def cut_along(row: Row, convention: spec.Convention) -> tuple[int, ...] | None:
     """The dimensions a tensor may be divided along; empty if every device holds the whole, None if the convention does not say."""
     if is_repeated(row):
         return ()
-    entry = convention.tensors[row.template.text]
-    cut = None if isinstance(entry, str) else entry.cut
+    entry = convention.tensors.get(row.template.text)
+    cut = entry.cut if isinstance(entry, spec.Row) else None
     return None if cut is None else tuple(d for d in _DIMS[cut] if d < len(row.shape))
 
 

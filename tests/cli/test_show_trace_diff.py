@@ -52,7 +52,7 @@ def rows(text: str) -> list[dict[str, str]]:
     [
         ({"sliding_window": 32}, ["sliding_window", "32"]),
         ({"rope_scaling": {"type": "linear", "factor": 4.0}}, ["rope.rope_type", "linear"]),
-        ({"hidden_act": "gelu"}, ["hidden_act", "silu", "gelu"]),
+        ({"hidden_act": "gelu"}, ["act", "silu", "gelu"]),
         ({"quantization_config": {"quant_method": "awq"}}, ["quantization_config.quant_method", "awq"]),
         ({"logit_scale": 0.5}, ["logit_scale", "0.5"]),
         ({"partial_rotary_factor": 0.25}, ["partial_rotary_factor", "0.25"]),

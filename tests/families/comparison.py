@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from atlas.errors import AtlasError, NotDescribed
 from atlas.graph import tensors as described
 from atlas.graph.binding import bind
 from atlas.graph.graph import Graph
+from atlas.resolution import config_table
 from atlas.resolution.resolve import from_path
 from atlas.spec.library import Library
 from tests.families import expected
@@ -43,11 +43,7 @@ class Figure:
 
 def registered(library: Library) -> set[str]:
     """The values of `model_type` that some architecture describes."""
-    found = set()
-    for path in library.paths("architectures").values():
-        configs = tomllib.loads(path.read_text(encoding="utf-8")).get("configs", {})
-        found |= {table.get("model_type") or name for name, table in configs.items()}
-    return found
+    return set(config_table.described(library))
 
 
 def compare(name: str, library: Library) -> list[Figure]:

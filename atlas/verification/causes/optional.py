@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from atlas import spec
 from atlas.checkpoint.findings import Finding
 from atlas.grammar.names import Template, holding
 from atlas.verification import formatting
@@ -67,7 +68,8 @@ def off_but_stored(comparison: Comparison) -> Iterator[Finding]:
     for text, entry in comparison.graph.architecture.conventions[
         comparison.naming.table.convention
     ].tensors.items():
-        weight = holding(entry if isinstance(entry, str) else entry.holds).weights[0]
+        holds = entry.holds if isinstance(entry, spec.Row) else entry
+        weight = holding(holds if isinstance(holds, str) else holds[0]).weights[0]
         if weight in flags and weight not in comparison.graph.weights:
             off[text.format_map(dict.fromkeys(Template(text).placeholders, "*"))] = flags[weight]
     groups: dict[str, list[str]] = {}
