@@ -130,7 +130,10 @@ def _configs(library: Library, name: str) -> None:
     for node in nodes:
         texts += [*map(str, node.given.values()), *node.axes.values()]
     for variant in architecture.variants.values():
-        texts += [*variant.axes.values(), *(str(value) for given in variant.given.values() for value in given.values())]
+        texts += [
+            *variant.axes.values(),
+            *(str(value) for given in variant.given.values() for value in given.values()),
+        ]
     texts += [str(value) for given in architecture.given.values() for value in given.values()]
     for component in components.values():
         texts += [*map(str, component.params.values()), *component.ports.values()]
@@ -142,10 +145,23 @@ def _configs(library: Library, name: str) -> None:
         read |= {axis} if read.intersection(parts) else set(parts) if axis in read else set()
     for kind in architecture.configs:
         table = library.config(architecture, kind)
-        texts = [text for rules in table.patterns.values() for rule in rules for text in (rule.first, rule.every, rule.when) if text]
+        texts = [
+            text
+            for rules in table.patterns.values()
+            for rule in rules
+            for text in (rule.first, rule.every, rule.when)
+            if text
+        ]
         texts += [*table.when.values(), *table.rope_kinds.values(), *table.agrees.values()]
         known = read | {word for text in texts for word in _WORD.findall(text)}
-        known |= {*architecture.flags, *architecture.numbers, *table.defaults, *table.patterns, *table.optional, *_RESOLVED}
+        known |= {
+            *architecture.flags,
+            *architecture.numbers,
+            *table.defaults,
+            *table.patterns,
+            *table.optional,
+            *_RESOLVED,
+        }
         for key, words in table.used.items():
             for word in [words] if isinstance(words, str) else words:
                 if word not in known:
@@ -166,7 +182,9 @@ def _samples(library: Library, name: str) -> None:
         return
     samples = library.samples(architecture)
     if not samples:
-        raise SpecError(f"architectures/{name}.toml: there is no [sample], a small configuration to check it with")
+        raise SpecError(
+            f"architectures/{name}.toml: there is no [sample], a small configuration to check it with"
+        )
     for id, settings in samples.items():
         model = config.describe(settings, library, id=f"architectures/{name}.toml: sample {id}")
         if model.architecture != name:
@@ -178,7 +196,9 @@ def _samples(library: Library, name: str) -> None:
 
 def _claims(library: Library, model_type: str, claims: list[Claim]) -> None:
     """Refuse two tables for one `model_type` that nothing tells apart."""
-    tables = [(claim, library.config(library.architecture(claim.architecture), claim.table)) for claim in claims]
+    tables = [
+        (claim, library.config(library.architecture(claim.architecture), claim.table)) for claim in claims
+    ]
     seen: dict[str, Claim] = {}
     for claim, table in tables:
         other = seen.setdefault(f"{table.file} {sorted(table.where.items())}", claim)

@@ -95,10 +95,12 @@ class Params(Mapping[str, Scalar]):
         where: str,
         outer: Mapping[str, Scalar] | None = None,
     ) -> None:
-        if strange := set(stated) - set(component.params):
-            raise binding.fault(where, f"{component.id} has no parameter {', '.join(sorted(strange))}")
+        given = binding.architecture.given.get(component.id, {})
+        for place, names in ((where, stated), (f"given.{component.id}", given)):
+            if strange := set(names) - set(component.params):
+                raise binding.fault(place, f"{component.id} has no parameter {', '.join(sorted(strange))}")
         self._component, self._values, self._binding, self._where = component, values, binding, where
-        self._stated = {**binding.architecture.given.get(component.id, {}), **stated}
+        self._stated = {**given, **stated}
         self._outer: Mapping[str, Scalar] = outer or {}
         self._known: dict[str, Scalar] = {}
 
