@@ -44,7 +44,7 @@ def cut_along(row: Row, convention: spec.Convention) -> tuple[int, ...] | None:
     if is_repeated(row):
         return ()
     entry = convention.tensors[row.template.text]
-    cut = None if isinstance(entry, str) else entry.cut
+    cut = entry.cut if isinstance(entry, spec.Row) else None
     return None if cut is None else tuple(d for d in _DIMS[cut] if d < len(row.shape))
 
 
