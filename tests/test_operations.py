@@ -33,7 +33,7 @@ GOOD: list[tuple[str, list[str], str, str | None]] = [
     ("pick", ["b t x"], "b t x", None),
     ("cache", ["b positions k h"], "b keys k h", None),
     ("rename", ["b patches h"], "b seen h", None),
-    *((op, ["b t d"], "b t d", None) for op in ("plus", "clamp", "clamp_max", "softcap", "softplus", "exp", "negate")),
+    *((op, ["b t d"], "b t d", None) for op in ("plus", "clamp", "clamp_max", "softcap", "softplus", "exp", "negate", "regroup", "scale_rounded")),
     *((op, ["b t d"], "b t d", "d") for op in ("standardize", "l2norm", "normalize", "best_groups")),
     ("subtract", ["b t d", "d"], "b t d", None),
     ("softmax_sink", ["b k t s", "k"], "b k t s", "s"),

@@ -32,9 +32,10 @@ class Component:
         names: what each convention calls it: `self_attn.q_proj`.
         shape: of one instance.
         calculation: the parameters of one instance, written out: `128,256 × 4,096 = 525,336,576`.
-        parameters: of all instances; 0 for a tied matrix, which is counted at the component that stores it.
+        parameters: of all instances; 0 for a tied matrix, which is counted at the component that stores it, and for a buffer.
         tied_to: the component whose matrix this one shares.
-        bytes: of `parameters` in the model's dtype; None for weights stored quantised.
+        trained: False for a buffer, which is stored and has no parameters.
+        bytes: of its stored elements in the model's dtype; None for weights stored quantised.
         cites: its sources, the most direct first; `contextual` is the code of another model that does the same.
     """
 
@@ -48,11 +49,14 @@ class Component:
     parameters: int
     bytes: int | None
     tied_to: str | None
+    trained: bool
     cites: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
+    """One layer; `bytes` are those of its stored elements, buffers included."""
+
     stack: str
     layer: int
     parameters: int
@@ -77,6 +81,7 @@ class Tensor:
     bytes: int | None
     component: str
     tied_to: str | None
+    trained: bool
 
 
 # `resolution.model.Conflict` with its cites resolved: a model has the ids of its cites, the result has files and lines.
@@ -102,6 +107,8 @@ class Counts(Tabular):
         catalogue_parameters: the count of the model that the reference code builds from the unchanged catalogue entry.
         by_convention: the elements that a checkpoint stores in each convention.
         stored_elements: the elements stored in the convention in which the checkpoint is published.
+        buffer_tensors: the stored tensors that are not trained, such as a router's correction bias.
+        buffer_elements: their elements, a part of `stored_elements` and not of `total_parameters`.
         weight_bytes: their bytes in `dtype`; None for weights stored quantised.
         devices: the number of devices over which the weights are split, if one was given.
         kv_head_copies: on how many of them each key and value head is; `parameters_per_device` counts it on each.
@@ -120,6 +127,8 @@ class Counts(Tabular):
     catalogue_parameters: int | None
     by_convention: Mapping[str, int]
     stored_elements: int
+    buffer_tensors: int
+    buffer_elements: int
     weight_bytes: int | None
     dtype: str
     tensor_count: int
@@ -177,6 +186,7 @@ def count(
     dtype = None if weights_gaps(model) else model.dtype
     listed = _components(graph, library, layer, dtype)
     catalogued = model.as_catalogued
+    buffers = parameters.buffers(graph, published)
     return Counts(
         model=model.id,
         name=model.name,
@@ -186,6 +196,8 @@ def count(
         catalogue_parameters=None if catalogued is None else parameters.logical(bind(catalogued, library)),
         by_convention={name: elements for name, (_, elements) in by_convention.items()},
         stored_elements=by_convention[published][1],
+        buffer_tensors=buffers[0],
+        buffer_elements=buffers[1],
         weight_bytes=_size(dtype, by_convention[published][1]),
         dtype=model.dtype,
         tensor_count=by_convention[published][0],
@@ -252,8 +264,9 @@ def _component(
     own = graph.architecture.pages.get(weight.component, spec.Words())
     cites = own.cites or weight.words.cites or node.component.cites
     other = graph.tied_to(weight)
+    trained = weight.words.trained
     size = graph.size(weight)
-    counted = 0 if other else size * instances
+    stored = 0 if other else size * instances
     return Component(
         id=weight.component,
         name=own.title or weight.words.title or node.component.title,
@@ -263,25 +276,27 @@ def _component(
         shape=tuple(shapes.size(group, graph.dims) for group in weight.shape),
         calculation=parameters.calculation(graph, weight),
         instances=instances,
-        parameters_per_instance=size,
-        parameters=counted,
-        bytes=_size(dtype, counted),
+        parameters_per_instance=size if trained else 0,
+        parameters=stored if trained else 0,
+        bytes=_size(dtype, stored),
         tied_to=other.component if other else None,
+        trained=trained,
         cites=tuple(evidence(cites, library, graph.model.family)),
     )
 
 
 def _layers(graph: Graph, only: int | None, dtype: str | None) -> list[Layer]:
-    each = {
-        block.id: sum(graph.size(weight) for node in block.nodes for weight in node.weights)
-        for block in graph.blocks
-        if block.stack
-    }
-    found: dict[tuple[str, int], int] = {}
+    each: dict[str, tuple[int, int]] = {}
+    for block in graph.blocks:
+        weights = [weight for node in block.nodes for weight in node.weights if not graph.tied_to(weight)]
+        trained = sum(graph.size(weight) for weight in weights if weight.words.trained)
+        each[block.id] = trained, sum(map(graph.size, weights))
+    found: dict[tuple[str, int], tuple[int, int]] = {}
     for i, block in graph.blocks_in_order():
         if block.stack is not None and i is not None and only in (None, i):
-            found[block.stack, i] = found.get((block.stack, i), 0) + each[block.id]
-    return [Layer(stack, i, amount, _size(dtype, amount)) for (stack, i), amount in found.items()]
+            before, more = found.get((block.stack, i), (0, 0)), each[block.id]
+            found[block.stack, i] = before[0] + more[0], before[1] + more[1]
+    return [Layer(stack, i, own, _size(dtype, stored)) for (stack, i), (own, stored) in found.items()]
 
 
 def _tensors(graph: Graph, only: int | None, order: Mapping[str, Order], dtype: str | None) -> list[Tensor]:
@@ -305,7 +320,8 @@ def _tensors(graph: Graph, only: int | None, order: Mapping[str, Order], dtype: 
         for node in block.nodes:
             for weight in node.weights:
                 other = graph.tied_to(weight)
-                counted = 0 if other else graph.size(weight)
+                trained = weight.words.trained
+                stored = 0 if other else graph.size(weight)
                 found.append(
                     Tensor(
                         name={convention: table.get((weight.id, i)) for convention, table in names.items()},
@@ -313,10 +329,11 @@ def _tensors(graph: Graph, only: int | None, order: Mapping[str, Order], dtype: 
                         shape=tuple(shapes.size(group, graph.dims) for group in weight.shape),
                         layouts=order[weight.id].layouts,
                         same_order=order[weight.id].same,
-                        parameters=counted,
-                        bytes=_size(dtype, counted),
+                        parameters=stored if trained else 0,
+                        bytes=_size(dtype, stored),
                         component=weight.component,
                         tied_to=other.id if other else None,
+                        trained=trained,
                     )
                 )
     return found

@@ -120,10 +120,13 @@ def _settings(a: Graph, b: Graph) -> Iterator[Setting]:
     beyond_a, beyond_b = settings.beyond(a), settings.beyond(b)
     left, right = settings.described(a) | beyond_a, settings.described(b) | beyond_b
     for name in dict.fromkeys([*left, *right]):
+        beside = name in beyond_a or name in beyond_b
+        if not beside and (name in left) != (name in right) and settings.is_off({**left, **right}[name]):
+            continue  # the other architecture has no such setting, and this model does without it
         one = left[name] if name in left else settings.usual(a, name)
         other = right[name] if name in right else settings.usual(b, name)
         if not settings.same(one, other):
-            yield Setting(name, one, other, described=name not in beyond_a and name not in beyond_b)
+            yield Setting(name, one, other, described=not beside)
 
 
 def _dims(graph: Graph) -> dict[str, int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from atlas import dtypes
+from atlas.analyse.caches import window_of
 from atlas.analyse.fused import Attention, Fused, fused, masked_flops
 from atlas.analyse.trace import Pass, step_flops
 from atlas.analyse.undescribed import sentence, weights_gaps, window_notes
@@ -18,6 +19,10 @@ from atlas.tables import Tabular
 CONVENTION = (
     "2 FLOPs for each multiply-add of a matrix product; the causal half of attention is not discounted; look-ups and "
     "elementwise work are not counted. Each product reads its operands from memory once and writes its result once."
+)
+RECURRENT = (
+    " A convolution counts as a product with its kernel at each position, and a recurrence as three products with its state for "
+    "each position: read with the key, corrected, read with the query. Both read and write their state once."
 )
 FUSED = " Attention is one fused kernel: the scores are never in memory."
 EAGER = " Attention is computed step by step: the scores are written to memory and read back."
@@ -45,7 +50,8 @@ class Flops(Tabular):
     """The result of `atlas flops`.
 
     Attributes:
-        masked_flops: the part of `total_flops` that causal masks discard, which a kernel may skip: about half of attention.
+        masked_flops: the part of `total_flops` that masks discard, which a kernel may skip: about half of attention, and with
+            windows the keys before them.
         seconds: the same as `seconds_at_least`.
         seconds_at_least: on the given machine at 100 % of its peaks, with all of `total_flops` computed: each component
             takes the longer of its compute and memory time. None without a machine.
@@ -106,6 +112,7 @@ def flops(
     # Step by step, every score is written and multiplied, the masked ones too.
     written = Fused() if attention == Attention.eager else kernels
     work: dict[str, _Work] = {}
+    windows = _cached_windows(graph)
     for block in graph.blocks:
         for node in block.nodes:
             unwritten = {step.sets for step in node.steps if step.id in written.unwritten}
@@ -116,8 +123,10 @@ def flops(
                 row = work.setdefault(step.component, _Work())
                 row.flops += amount * block.instances
                 if step.id in written.causal:
-                    row.masked += masked_flops(step, amount, sizes) * block.instances
-                row.bytes += _moved(graph, step, sizes, unwritten) * block.instances
+                    row.masked += (
+                        masked_flops(step, amount, sizes, written.windows.get(step.id)) * block.instances
+                    )
+                row.bytes += _moved(graph, step, sizes, unwritten, windows) * block.instances
                 row.sized = row.sized and not (unsized and step.weights)
     rates = None
     if flops_per_second is not None and bytes_per_second is not None:
@@ -143,15 +152,42 @@ def flops(
         seconds_at_least=declared,
         seconds_at_least_masked_skipped=skipped,
         components=tuple(_row(name, row, rates) for name, row in work.items()),
-        convention=CONVENTION + (EAGER if attention == Attention.eager else FUSED),
+        convention=_convention(graph, attention),
         notes=(
             *(
                 f"{sentence(gap)}. The bytes of products with weights, and so the time on a machine, are not known."
                 for gap in unsized
             ),
             *window_notes(graph.model, "flops", sizes["keys"]),
+            *_key_notes(graph, sizes["keys"]),
         ),
     )
+
+
+def _convention(graph: Graph, attention: str) -> str:
+    recurrent = any(step.op in ("convolve", "delta_rule") for step in _steps(graph))
+    return CONVENTION + RECURRENT * recurrent + (EAGER if attention == Attention.eager else FUSED)
+
+
+def _key_notes(graph: Graph, keys: int) -> list[str]:
+    """Which keys are counted in layers with a window, where the pass goes beyond it."""
+    windows = sorted({window for step in _steps(graph) if step.op == "mask" and (window := window_of(step))})
+    beyond = [f"{window:,}" for window in windows if keys > window]
+    if not beyond:
+        return []
+    return [
+        f"In layers with a window of {' or '.join(beyond)} positions the products count all {keys:,} keys, as in the others; "
+        "keys before the window are among the masked ones, and are not read from the cache."
+    ]
+
+
+def _cached_windows(graph: Graph) -> dict[str, int]:
+    """Symbol of a windowed cache -> its window."""
+    return {step.sets: window for step in _steps(graph) if step.op == "cache" and (window := window_of(step))}
+
+
+def _steps(graph: Graph) -> Iterator[Step]:
+    return (step for block in graph.blocks for node in block.nodes for step in node.steps)
 
 
 def _row(name: str, row: _Work, rates: tuple[float, float] | None) -> ComponentFlops:
@@ -167,8 +203,13 @@ def _seconds(work: Mapping[str, _Work], rates: tuple[float, float], *, skip: boo
     return sum(max((row.flops - row.masked * skip) / rates[0], row.bytes / rates[1]) for row in work.values())
 
 
-def _moved(graph: Graph, step: Step, sizes: Mapping[str, int], unwritten: set[str]) -> int:
-    """Bytes that a product reads and writes; values that stay inside a fused kernel are neither."""
+def _moved(
+    graph: Graph, step: Step, sizes: Mapping[str, int], unwritten: set[str], windows: Mapping[str, int]
+) -> int:
+    """Bytes that a product reads and writes; values that stay inside a fused kernel are neither.
+
+    Of a cache with a window, the positions that this pass's first position sees and those after it are read.
+    """
     stored = graph.model.dtype
     activations = dtypes.of_activations(stored)
 
@@ -181,8 +222,16 @@ def _moved(graph: Graph, step: Step, sizes: Mapping[str, int], unwritten: set[st
         if operand.weight is not None and operand.chosen is not None:
             # At most one matrix for each visit, and never more than all of them.
             return min(size(operand.shape, stored), size(operand.weight.shape, stored))
+        if operand.name in windows:
+            kept = min(sizes["keys"], windows[operand.name] + sizes["positions"] - 1)
+            return dtypes.size_bytes(
+                activations, shapes.size(shapes.atoms(operand.shape), {**sizes, "keys": kept})
+            )
         return size(operand.shape, stored if operand.weight is not None else activations)
 
+    moved = sum(map(read, step.of))
+    if step.state is not None:
+        moved += 2 * size(step.state, activations if step.computed_in == "A" else step.computed_in)
     if step.sets in unwritten:
-        return sum(map(read, step.of))
-    return sum(map(read, step.of)) + size(step.shape, activations if step.dtype == "A" else step.dtype)
+        return moved
+    return moved + size(step.shape, activations if step.dtype == "A" else step.dtype)

@@ -7,13 +7,16 @@ the result is written once, and the positions × keys matrices between stay on t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from atlas.analyse.caches import window_of
 from atlas.graph.graph import Graph, Node, Step
 
-_BETWEEN = {"scale", "mask", "add", "mul", "tanh", "cast"}
+_BETWEEN = {"scale", "mask", "add", "mul", "tanh", "cast", "softcap", "alibi", "plus", "clamp"}
 """Elementwise operations that a fused kernel applies to the scores or to their softmax."""
+
+_SOFTMAX = {"softmax", "softmax_sink"}
 
 
 class Attention(StrEnum):
@@ -29,11 +32,13 @@ class Fused:
 
     Attributes:
         unwritten: ids of the steps whose results are never in memory.
-        causal: ids of the two matrix products around a causal mask.
+        causal: ids of the matrix products around a causal mask.
+        windows: those of them whose mask has a window -> its positions.
     """
 
     unwritten: frozenset[str] = frozenset()
     causal: frozenset[str] = frozenset()
+    windows: Mapping[str, int] = field(default_factory=dict)
 
 
 def fused(graph: Graph) -> Fused:
@@ -46,40 +51,61 @@ def fused(graph: Graph) -> Fused:
                 readers.setdefault(operand.name, set()).add(step.id)
     unwritten: set[str] = set()
     causal: set[str] = set()
+    windows: dict[str, int] = {}
     for node in nodes:
         for i, step in enumerate(node.steps):
-            chain = _chain(node, i) if step.op == "softmax" else []
-            inner, ids = chain[:-1], {each.id for each in chain}
-            if chain and all(readers.get(each.sets, set()) <= ids for each in inner):
-                unwritten |= {each.id for each in inner}
-                if any(each.op == "mask" for each in chain):
-                    causal |= {chain[0].id, chain[-1].id}
-    return Fused(frozenset(unwritten), frozenset(causal))
+            scores, inner, last = _attention(node, i) if step.op in _SOFTMAX else ([], [], None)
+            if last is None:
+                continue
+            ids = {each.id for each in (*scores, *inner, last)}
+            if all(readers.get(each.sets, set()) <= ids for each in (*scores, *inner)):
+                unwritten |= ids - {last.id}
+                masks = [each for each in inner if each.op == "mask"]
+                products = {each.id for each in (*scores, last)} if masks else set()
+                causal |= products
+                for window in filter(None, map(window_of, masks)):
+                    windows |= dict.fromkeys(products, window)
+    return Fused(frozenset(unwritten), frozenset(causal), windows)
 
 
-def _chain(node: Node, at: int) -> list[Step]:
-    """The steps from the scores' product through the softmax to the product with the values; empty if it is no attention."""
+def _attention(node: Node, at: int) -> tuple[list[Step], list[Step], Step | None]:
+    """The products that are the scores (their sum, if several), the steps up to the values, and the product with the values.
+
+    The last one is None if the softmax at this place belongs to no attention.
+    """
     steps = node.steps
-    chain = [steps[at]]
+    scores: list[Step] = []
+    inner = [steps[at]]
+    wanted = {steps[at].of[0].name}
     for step in reversed(steps[:at]):
-        if step.sets == chain[0].of[0].name:
-            chain.insert(0, step)
-            if step.op not in _BETWEEN:
-                break
+        if step.sets not in wanted:
+            continue
+        if step.op in _BETWEEN:
+            inner.insert(0, step)
+            wanted = wanted - {step.sets} | {operand.name for operand in step.of if operand.weight is None}
+        elif step.op == "contract" and not step.weights:
+            scores.insert(0, step)
+            wanted -= {step.sets}
     for step in steps[at + 1 :]:
-        if chain[-1].sets in (operand.name for operand in step.of):
-            chain.append(step)
+        if inner[-1].sets in (operand.name for operand in step.of):
             if step.op not in _BETWEEN:
-                break
-    ends = (chain[0], chain[-1])
-    return chain if all(end.op == "contract" and not end.weights for end in ends) else []
+                known = step.op == "contract" and not step.weights and bool(scores)
+                return scores, inner, step if known else None
+            inner.append(step)
+    return scores, inner, None
 
 
-def masked_flops(step: Step, flops: int, sizes: Mapping[str, int]) -> int:
+def masked_flops(step: Step, flops: int, sizes: Mapping[str, int], window: int | None = None) -> int:
     """The part of a causal product's FLOPs that the mask discards.
 
-    Of positions × keys pairs, position t of T sees all but the T − t last keys: T (T − 1) / 2 pairs are masked.
+    Of positions × keys pairs, position t of T, with S keys, sees S − T + t + 1 keys, and with a window of w at most w of
+    them. Without one, T (T − 1) / 2 pairs are masked.
     """
     positions, keys = sizes["positions"], sizes["keys"]
     pairs = positions * keys
-    return flops // pairs * (positions * (positions - 1) // 2) if flops % pairs == 0 else 0
+    past = keys - positions
+    seen = positions * past + positions * (positions + 1) // 2
+    if window is not None and keys > window:
+        whole = max(0, min(positions, window - past))  # positions that see all that is before them
+        seen = whole * past + whole * (whole + 1) // 2 + (positions - whole) * window
+    return flops // pairs * (pairs - seen) if flops % pairs == 0 else 0

@@ -1,4 +1,4 @@
-"""The bytes a model needs: weights, KV cache, logits, the largest activation; and what fits into a device."""
+"""The bytes a model needs: weights, KV cache, states, logits, the largest activation; and what fits into a device."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fractions import Fraction
 from atlas import dtypes
 from atlas.analyse import devices as parallel
 from atlas.analyse import fit as fitting
+from atlas.analyse.caches import state_elements
 from atlas.analyse.fit import Fit
 from atlas.analyse.fused import Attention, fused
 from atlas.analyse.sizing import Sizing, width
@@ -23,6 +24,30 @@ DTYPES = ("F64", "F32", "BF16", "F16", "F8_E5M2", "F8_E4M3", "I8", "U8", "F4")
 """The dtypes accepted for weights and for the cache."""
 
 
+@dataclass(frozen=True, slots=True)
+class LayerKind:
+    """What the layers of one kind keep between passes.
+
+    Attributes:
+        kind: the block that these layers have.
+        window: the positions that they keep; None if they keep all.
+        kv_bytes_per_token: of one position of one sequence inside the window, in all of these layers.
+        kv_bytes: of `batch` sequences of `context` positions.
+        state_elements: of one sequence's constant states in all of these layers.
+        state_bytes: those of `batch` sequences.
+        calculation: of `kv_bytes_per_token`, or of `state_bytes` where they keep nothing else.
+    """
+
+    kind: str
+    layers: int
+    window: int | None
+    kv_bytes_per_token: int
+    kv_bytes: int
+    state_elements: int
+    state_bytes: int
+    calculation: str
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Memory(Tabular):
     """The result of `atlas memory`, all sizes in bytes.
@@ -31,12 +56,15 @@ class Memory(Tabular):
         dtype: of the weights.
         kv_dtype: of the cached keys and values.
         weights_bytes: None if the weights are stored in a way that is not described; `weights_reason` names it.
-        kv_bytes_per_token: keys and values of one position of one sequence, in all layers.
+        kv_bytes_per_token: what is cached of one position of one sequence, in all layers: of one inside every window.
+        kv_bytes_per_token_beyond_window: what one more position adds beyond every window; the same without windows.
         kv_bytes: those of `batch` sequences of `context` positions.
         kv_reserved_bytes: of an engine that reserves the model's own context, or the longer one asked for, for every sequence.
+        state_bytes: the constant states of `batch` sequences, which no context makes longer.
+        by_layer_kind: what each kind of layer keeps.
         logits_bytes: of the positions of one pass.
         activation_bytes: the largest result of a step of that pass that is in memory.
-        total_bytes: weights, KV cache, logits and the largest activation; of all devices' parts, each counted once.
+        total_bytes: weights, KV cache, states, logits and the largest activation; of all devices' parts, each counted once.
         per_device_bytes: the same on each device.
         kv_head_copies: on how many devices each key and value head is.
         reserved_bytes: of each device, left free at the caller's wish (`--reserve`).
@@ -54,8 +82,11 @@ class Memory(Tabular):
     weights_bytes: int | None
     weights_reason: str | None
     kv_bytes_per_token: int
+    kv_bytes_per_token_beyond_window: int
     kv_bytes: int
     kv_reserved_bytes: int | None
+    state_bytes: int
+    by_layer_kind: tuple[LayerKind, ...]
     logits_bytes: int
     activation_bytes: int
     total_bytes: int | None
@@ -137,13 +168,13 @@ def memory(
         positions=positions,
     )
     weights, weights_each = sizing.weights(), sizing.weights(devices)
-    per_token, made = sizing.kv_per_token(), sizing.one_pass(length, batch)
-    kv = batch * length * per_token
+    kv, states = batch * sizing.kv(length), batch * sizing.state()
+    made = sizing.one_pass(length, batch)
     rest = made.logits + made.largest
     longest = None if own is None else max(own, length)
     limit = window(model, "memory")
     reservable = longest is not None and (limit is None or longest <= limit)
-    each = batch * length * sizing.kv_per_token(devices) + rest
+    each = batch * (sizing.kv(length, devices) + sizing.state(devices)) + rest
     return Memory(
         model=model.id,
         dtype=dtype or model.dtype,
@@ -155,12 +186,15 @@ def memory(
         attention=str(attention),
         weights_bytes=weights,
         weights_reason=reason(unsized),
-        kv_bytes_per_token=per_token,
+        kv_bytes_per_token=sizing.kv_per_token(),
+        kv_bytes_per_token_beyond_window=sizing.kv_per_token_beyond(),
         kv_bytes=kv,
-        kv_reserved_bytes=batch * longest * per_token if longest is not None and reservable else None,
+        kv_reserved_bytes=batch * sizing.kv(longest) if longest is not None and reservable else None,
+        state_bytes=states,
+        by_layer_kind=tuple(_kinds(sizing, batch, length)),
         logits_bytes=made.logits,
         activation_bytes=made.largest,
-        total_bytes=None if weights is None else weights + kv + rest,
+        total_bytes=None if weights is None else weights + kv + states + rest,
         per_device_bytes=None if weights_each is None else weights_each + each,
         kv_head_copies=parallel.kv_head_copies(graph, devices),
         reserved_bytes=reserve,
@@ -168,15 +202,43 @@ def memory(
         calculations={
             "weights": "" if unsized else f"{sizing.elements:,} numbers × {width(dtype or model.dtype)}",
             "kv_per_token": sizing.kv_calculation(),
-            "kv": f"batch {batch:,} × {length:,} positions × {per_token:,} bytes",
-            "kv_reserved": f"batch {batch:,} × {longest:,} positions × {per_token:,} bytes"
-            if reservable
+            **_of_windows(sizing),
+            "kv": sizing.context_calculation(batch, length),
+            "kv_reserved": sizing.context_calculation(batch, longest)
+            if reservable and longest is not None
             else "",
+            **({"state": sizing.state_calculation(batch)} if states else {}),
             "logits": sizing.product(graph.blocks[-1].nodes[-1].steps[-1], made.sizes),
             "activation": f"{made.step.sets}: {sizing.product(made.step, made.sizes)}",
         },
         notes=tuple(_notes(graph, sizing, dtype, length, devices, attention, bool(fit))),
     )
+
+
+def _of_windows(sizing: Sizing) -> dict[str, str]:
+    if not sizing.windows:
+        return {}
+    return {
+        "kv_per_token_beyond_window": sizing.kv_calculation([c for c in sizing.caches if c.window is None])
+    }
+
+
+def _kinds(sizing: Sizing, batch: int, context: int) -> list[LayerKind]:
+    return [
+        LayerKind(
+            kind=cache.kind,
+            layers=cache.layers,
+            window=cache.window,
+            kv_bytes_per_token=sizing.kv_of(cache, 1),
+            kv_bytes=batch * sizing.kv_of(cache, context),
+            state_elements=sum(state_elements(sizing.graph, cache, step) for step in cache.states),
+            state_bytes=batch * sizing.state_of(cache),
+            calculation=sizing.kv_calculation([cache])
+            if cache.steps
+            else sizing.state_calculation(batch, [cache]),
+        )
+        for cache in sizing.caches
+    ]
 
 
 def _fits(
@@ -194,10 +256,10 @@ def _fits(
 
     def needed(context: int, batch: int, devices: int) -> int:
         if devices not in fixed:
-            fixed[devices] = (sizing.weights(devices) or 0, sizing.kv_per_token(devices))
-        weights, per_token = fixed[devices]
+            fixed[devices] = (sizing.weights(devices) or 0, sizing.state(devices))
+        weights, state = fixed[devices]
         made = sizing.one_pass(context, batch)
-        return weights + batch * context * per_token + made.logits + made.largest
+        return weights + batch * (sizing.kv(context, devices) + state) + made.logits + made.largest
 
     request = fitting.Request(
         context=context,
@@ -208,6 +270,10 @@ def _fits(
         more=[many for many in parallel.dividing(sizing.graph) if many > devices],
     )
     return tuple(fitting.fit(size, reserve, share, needed, request) for size in sizes)
+
+
+def _and(lengths: Sequence[int]) -> str:
+    return " and ".join(f"{length:,}" for length in lengths)
 
 
 def _notes(
@@ -227,6 +293,11 @@ def _notes(
         found.append(
             f"Weights: {width(sizing.weights_dtype)} for every number; scales and unquantised tensors are not counted. "
             f"Activations are {sizing.activations}."
+        )
+    if sizing.windows:
+        found.append(
+            f"Layers with a window keep its positions alone ({_and(sizing.windows)}); the others keep the whole context. "
+            "kv_bytes_per_token is that of a position inside every window."
         )
     if devices > 1:
         found.append(

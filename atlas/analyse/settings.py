@@ -20,12 +20,30 @@ def dims(graph: Graph) -> dict[str, int]:
 
 
 def described(graph: Graph) -> dict[str, Any]:
-    """Every setting that the description covers, with the value that is used."""
+    """Every setting that the description covers, with the value that is used: flags, numbers, RoPE's form, lists of layers."""
     model = graph.model
-    found: dict[str, Any] = {"architecture": model.architecture, **model.flags, **model.numbers}
-    found |= {f"rope.{name}": value for name, value in model.rope.items()}
+    found: dict[str, Any] = {"architecture": model.architecture, **flags(graph), **numbers(graph)}
+    found |= {f"rope.{name}": value for name, value in flat(model.rope)}
+    found |= {
+        f"rope.{kind}.{name}": value for kind, rope in model.ropes.items() for name, value in flat(rope)
+    }
     found |= {name: tuple(layers) for name, layers in model.lists.items()}
     return found | {"dtype": model.dtype}
+
+
+def flags(graph: Graph) -> dict[str, Any]:
+    """Switches and choices: what the model states, else the architecture's defaults."""
+    return {**graph.architecture.flags, **graph.model.flags}
+
+
+def numbers(graph: Graph) -> dict[str, float]:
+    """Numbers of the arithmetic, likewise; 0 where the architecture has a default of 0 and there is none."""
+    return {**graph.architecture.numbers, **graph.model.numbers}
+
+
+def is_off(value: Any) -> bool:
+    """Whether a described setting says that something is not there: 0, false, `off`."""
+    return value is False or value == "off" or (isinstance(value, int | float) and value == 0)
 
 
 def beyond(graph: Graph) -> dict[str, Any]:

@@ -1,13 +1,22 @@
-"""The bytes of one forward pass: weights, cached keys and values, logits, and the largest activation, on each device."""
+"""The bytes of one forward pass: weights, what is cached, states, logits, and the largest activation, on each device."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from atlas import dtypes
 from atlas.analyse import devices as parallel
 from atlas.analyse import parameters
+from atlas.analyse.caches import (
+    LayerCache,
+    elements,
+    layer_caches,
+    position_axes,
+    state_axes,
+    state_elements,
+)
 from atlas.grammar import shapes
 from atlas.graph import tensors
 from atlas.graph.graph import Graph, Step
@@ -28,7 +37,7 @@ class PassBytes:
     sizes: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sizing:
     """Sizes in bytes for a choice of dtypes.
 
@@ -56,28 +65,90 @@ class Sizing:
         Raises:
             UsageError: a matrix does not divide evenly over the devices.
         """
-        elements = self.elements if devices == 1 else parallel.per_device(self.graph, devices)
+        elements = self.elements if devices == 1 else parallel.per_device(self.graph, devices, buffers=True)
         return None if self.weights_dtype is None else dtypes.size_bytes(self.weights_dtype, elements)
 
-    def kv_per_token(self, devices: int = 1) -> int:
-        """Bytes of one cached position of one sequence on each device, in all layers."""
-        elements = 0
-        for _, steps, many in self._caches():
-            for step in steps:
-                size = shapes.size(_cached(step), self.graph.dims)
-                elements += parallel.cached_on_each(self.graph, size, step.shape, devices) * many
-        return dtypes.size_bytes(self.kv_dtype, elements)
+    @cached_property
+    def caches(self) -> list[LayerCache]:
+        """What each kind of layer keeps between passes."""
+        return layer_caches(self.graph)
 
-    def kv_calculation(self) -> str:
+    @property
+    def windows(self) -> list[int]:
+        """The windows of the layers that have one, in ascending order."""
+        return sorted({cache.window for cache in self.caches if cache.window is not None})
+
+    def kv_per_token(self, devices: int = 1) -> int:
+        """Bytes of one cached position of one sequence inside every window on each device, in all layers."""
+        return self._cached(self.caches, 1, devices)
+
+    def kv_per_token_beyond(self) -> int:
+        """Bytes of one further position beyond every window: those of the layers without one."""
+        return self._cached([cache for cache in self.caches if cache.window is None], 1)
+
+    def kv(self, context: int, devices: int = 1) -> int:
+        """Bytes of one sequence's cached positions on each device."""
+        return self._cached(self.caches, context, devices)
+
+    def kv_of(self, cache: LayerCache, context: int) -> int:
+        """Bytes of one sequence's cached positions in the layers of one kind."""
+        return self._cached([cache], context)
+
+    def state(self, devices: int = 1) -> int:
+        """Bytes of one sequence's states on each device, in all layers."""
+        return sum(self.state_of(cache, devices) for cache in self.caches)
+
+    def state_of(self, cache: LayerCache, devices: int = 1) -> int:
+        """Bytes of one sequence's states in the layers of one kind, each in the dtype that its step computes in."""
+        return sum(
+            dtypes.size_bytes(self.state_dtype(step), state_elements(self.graph, cache, step, devices))
+            for step in cache.states
+        )
+
+    def state_dtype(self, step: Step) -> str:
+        return self.activations if step.computed_in == "A" else step.computed_in
+
+    def kv_calculation(self, caches: Sequence[LayerCache] | None = None) -> str:
+        """The bytes of one position, written out."""
         terms = []
-        for layers, steps, _ in self._caches():
-            each = [shapes.size(_cached(step), self.graph.dims) for step in steps]
+        for cache in self.caches if caches is None else caches:
+            each = [shapes.size(position_axes(step), self.graph.dims) for step in cache.steps]
+            if not each:
+                continue
+            layers = f"{cache.layers:,} layers"
             if len(set(each)) == 1:
-                inner = " × ".join(f"{self.graph.dims[axis]:,}" for axis in _cached(steps[0]))
-                terms.append(f"{layers} × {len(steps)} × {inner}")
+                inner = " × ".join(f"{self.graph.dims[axis]:,}" for axis in position_axes(cache.steps[0]))
+                terms.append(f"{layers} × {len(each)} × {inner}")
             else:
                 terms.append(f"{layers} × ({' + '.join(f'{size:,}' for size in each)})")
-        return f"{' + '.join(terms) or '0'} × {width(self.kv_dtype)}"
+        total = " + ".join(terms) or "0"
+        return f"{f'({total})' if len(terms) > 1 else total} × {width(self.kv_dtype)}"
+
+    def context_calculation(self, batch: int, context: int) -> str:
+        """The bytes of a context, written out: for each number of positions that layers keep, the bytes of one."""
+        many: dict[int, list[LayerCache]] = {}
+        for cache in self.caches:
+            if cache.steps:
+                many.setdefault(cache.positions(context), []).append(cache)
+        terms = [
+            f"{positions:,} positions × {self._cached(caches, 1):,} bytes"
+            for positions, caches in many.items()
+        ]
+        total = " + ".join(terms) or f"{context:,} positions × 0 bytes"
+        return f"batch {batch:,} × {f'({total})' if len(terms) > 1 else total}"
+
+    def state_calculation(self, batch: int, caches: Sequence[LayerCache] | None = None) -> str:
+        """The bytes of the states, written out."""
+        terms = []
+        for cache in self.caches if caches is None else caches:
+            for step in cache.states:
+                inner = " × ".join(f"{self.graph.dims[axis]:,}" for axis in state_axes(step))
+                terms.append(f"{cache.layers:,} layers × {inner} × {width(self.state_dtype(step))}")
+        total = " + ".join(terms) or "0"
+        return f"batch {batch:,} × {f'({total})' if len(terms) > 1 else total}"
+
+    def _cached(self, caches: Sequence[LayerCache], context: int, devices: int = 1) -> int:
+        return dtypes.size_bytes(self.kv_dtype, elements(self.graph, caches, context, devices))
 
     def one_pass(self, context: int, batch: int) -> PassBytes:
         """The logits and the largest activation of a pass that ends at this context."""
@@ -111,22 +182,8 @@ class Sizing:
     def _bytes(self, step: Step, sizes: Mapping[str, int]) -> int:
         return dtypes.size_bytes(self.dtype(step), shapes.size(shapes.atoms(step.shape), sizes))
 
-    def _caches(self) -> list[tuple[str, list[Step], int]]:
-        """For each block that caches: its layers in words, its cache steps, and its number of layers."""
-        found = []
-        for block in self.graph.blocks:
-            steps = [step for node in block.nodes for step in node.steps if step.op == "cache"]
-            if steps and block.instances:
-                found.append((f"{block.instances:,} layers", steps, block.instances))
-        return found
-
 
 def width(dtype: str) -> str:
     """`2 bytes`, `4 bits`."""
     bits = dtypes.BITS[dtype]
     return f"{bits // 8} byte{'s' * (bits > 8)}" if bits % 8 == 0 else f"{bits} bits"
-
-
-def _cached(step: Step) -> list[str]:
-    """The axes of one cached position."""
-    return [axis for axis in shapes.atoms(step.shape) if axis not in ("batch", "keys")]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from atlas import dtypes
+from atlas.analyse.parameters import counts
 from atlas.analyse.producers import Producers
 from atlas.errors import UsageError
 from atlas.grammar import shapes
@@ -170,12 +171,27 @@ def shape_of(graph: Graph, shape: shapes.Shape, known: Mapping[str, int]) -> tup
     )
 
 
+PRODUCTS: Mapping[str, int] = {"contract": 1, "convolve": 1, "delta_rule": 3}
+"""Operation -> the multiply-adds for each combination of its axes. `delta_rule` reads its state with the key, adds the
+outer product of key and correction, and reads it with the query, once for each position."""
+
+
 def step_flops(graph: Graph, step: Step, known: Mapping[str, int]) -> Formula:
-    """2 per multiply-add of a matrix product, the causal half included; other operations count as 0."""
-    if step.op != "contract":
+    """2 per multiply-add of a matrix product, the causal half included; other operations count as 0.
+
+    Of routed experts the chosen ones count, whose axis the operand has. A convolution counts each position with every entry
+    of its kernel, a recurrence three products with its state for each position.
+    """
+    if step.op not in PRODUCTS:
         return Formula({})
     symbols = {name: axis.symbol for name, axis in graph.axes.items()}
-    return Formula.product(graph.multiplied(step), known, symbols, times=2)
+    axes = graph.multiplied(step)
+    if step.op == "delta_rule" and step.state is not None:
+        axes = [
+            *(axis for axis in shapes.atoms(step.shape) if axis == "positions"),
+            *shapes.atoms(step.state),
+        ]
+    return Formula.product(axes, known, symbols, times=2 * PRODUCTS[step.op])
 
 
 def flops_of(graph: Graph, steps: list[Step], known: Mapping[str, int]) -> Formula:
@@ -197,7 +213,7 @@ def _row(graph: Graph, step: Step, known: Mapping[str, int]) -> TracedStep:
         shape=shape_of(graph, step.shape, known),
         dtype=stored if step.dtype == "A" else step.dtype,
         computed_in=stored if step.computed_in == "A" else step.computed_in,
-        parameters=sum(graph.size(weight) for weight in step.weights if graph.tied_to(weight) is None),
+        parameters=sum(graph.size(weight) for weight in step.weights if counts(graph, weight)),
         flops=flops.value,
         flops_formula=str(flops),
     )

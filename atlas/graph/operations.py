@@ -128,6 +128,8 @@ OPERATIONS: dict[str, tuple[int, Check]] = {
     "pick": (1, _same),
     "cache": (1, _cache),
     "rename": (1, _rename),
+    "regroup": (1, _same),
+    "scale_rounded": (1, _same),
     "subtract": (2, _spread),
     "plus": (1, _same),
     "clamp": (1, _same),

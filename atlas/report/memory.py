@@ -47,8 +47,17 @@ def memory_table(result: Memory) -> Table:
             result.kv_bytes_per_token,
             how["kv_per_token"],
         ),
+        (
+            "KV cache per token, beyond windows",
+            "kv_bytes_per_token_beyond_window",
+            cache,
+            result.kv_bytes_per_token_beyond_window,
+            how.get("kv_per_token_beyond_window", ""),
+        ),
+        *_kinds(result),
         ("KV cache", "kv_bytes", cache, result.kv_bytes, how["kv"]),
         ("KV cache, full context", "kv_reserved_bytes", cache, result.kv_reserved_bytes, how["kv_reserved"]),
+        ("states", "state_bytes", None, result.state_bytes, how.get("state", "")),
         ("logits", "logits_bytes", None, result.logits_bytes, how["logits"]),
         ("largest activation", "activation_bytes", None, result.activation_bytes, how["activation"]),
         (
@@ -56,11 +65,15 @@ def memory_table(result: Memory) -> Table:
             "total_bytes",
             None,
             result.total_bytes,
-            "weights + KV cache + logits + largest activation",
+            f"weights + KV cache {'+ states ' if result.state_bytes else ''}+ logits + largest activation",
         ),
     ]
-    if result.kv_reserved_bytes is None:
-        figures = [row for row in figures if row[1] != "kv_reserved_bytes"]
+    absent = {
+        "kv_reserved_bytes": result.kv_reserved_bytes is None,
+        "kv_bytes_per_token_beyond_window": "kv_per_token_beyond_window" not in how,
+        "state_bytes": not result.state_bytes,
+    }
+    figures = [row for row in figures if not absent.get(row[1], False)]
     if result.devices > 1:
         how_many = f"over {result.devices:,} devices"
         figures.append(("each device", "per_device_bytes", None, result.per_device_bytes, how_many))
@@ -76,6 +89,21 @@ def memory_table(result: Memory) -> Table:
         columns,
         tuple((name, key, dtype, _size(count), count, text) for name, key, dtype, count, text in figures),
     )
+
+
+def _kinds(result: Memory) -> list[tuple[str, str, str | None, int | None, str]]:
+    """A row for each kind of layer that caches, if they differ in their window: its part of the cache."""
+    kinds = [kind for kind in result.by_layer_kind if kind.kv_bytes_per_token]
+    if len({kind.window for kind in kinds}) < 2:
+        return []
+    rows: list[tuple[str, str, str | None, int | None, str]] = []
+    for kind in kinds:
+        window = "" if kind.window is None else f", window {kind.window:,}"
+        name = f"KV cache of {kind.layers:,} layers ({kind.kind}{window})"
+        kept = result.context if kind.window is None else min(result.context, kind.window)
+        how = f"batch {result.batch:,} × {kept:,} positions × {kind.calculation}"
+        rows.append((name, f"kv_bytes.{kind.kind}", result.kv_dtype, kind.kv_bytes, how))
+    return rows
 
 
 def _fit(fit: Fit, result: Memory) -> str:
@@ -120,7 +148,7 @@ def flops(result: Flops, content: Table) -> None:
         console.line(line)
     if result.masked_flops:
         console.line(
-            f"causal     {_amount(result.masked_flops)} of the total are scores that the causal mask discards; "
+            f"causal     {_amount(result.masked_flops)} of the total are scores that masks discard; "
             "a kernel may skip them"
         )
     console.line(f"counted    {result.convention}")

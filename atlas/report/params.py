@@ -139,6 +139,11 @@ def _below(counts: Counts) -> list[str]:
         size = f"{counts.weight_bytes:,} bytes in {counts.dtype} ({gibibytes(counts.weight_bytes)})"
     lines = [f"model      {counts.total_parameters:,} parameters"] if counts.layer is not None else []
     lines.append(f"stored     {counts.tensor_count:,} tensors, {size}")
+    if counts.buffer_tensors:
+        lines.append(
+            f"buffers    {counts.buffer_elements:,} numbers in {counts.buffer_tensors:,} of these tensors are not trained "
+            "and no parameters"
+        )
     if counts.active_parameters != counts.total_parameters:
         lines.append(f"active     {counts.active_parameters:,} for one text token")
     if counts.logical_parameters != counts.total_parameters:

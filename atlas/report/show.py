@@ -28,6 +28,8 @@ FIELDS = (
     "active_parameters",
     "weight_bytes",
     "kv_bytes_per_token",
+    "kv_bytes_per_token_beyond_window",
+    "state_bytes",
 )
 """The first columns in CSV."""
 
@@ -40,13 +42,13 @@ DIMS = {
     "ffn_dim": "feed-forward width",
     "vocab_size": "vocabulary",
 }
-"""Axis -> its label; further axes are shown under their own names."""
+"""Axis -> its label; further axes are shown with their meaning."""
 
 
 def show(sheet: FactSheet, *, markdown: bool = False) -> None:
     """Print the facts side by side; what needs a sentence is below the table."""
     columns = (Column(""), *(Column(facts.id) for facts in sheet.models))
-    console.print_table(Table(columns, tuple(_rows(sheet.models))), markdown=markdown)
+    console.print_table(Table(columns, tuple(_rows(sheet.models, sheet.axes))), markdown=markdown)
     if markdown:
         return
     for facts in sheet.models:
@@ -75,17 +77,23 @@ def comma_separated(sheet: FactSheet) -> None:
     console.print_table(Table(tuple(Column(None, word) for word in columns), rows), csv=True)
 
 
-def _rows(models: tuple[ModelFacts, ...]) -> Iterator[tuple[str, ...]]:
+def _rows(models: tuple[ModelFacts, ...], meanings: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     """The table's rows; one that no model has a value for is left out."""
     axes = dict.fromkeys([*DIMS, *(axis for facts in models for axis in facts.dims)])
+    names = dict.fromkeys(name for facts in models for name in facts.settings)
     rows: list[tuple[str, Sequence[object]]] = [
         ("family", [facts.family or None for facts in models]),
         ("architecture", [facts.architecture for facts in models]),
-        *((DIMS.get(axis, axis), [facts.dims.get(axis) for facts in models]) for axis in axes),
+        *(
+            (DIMS.get(axis) or meanings.get(axis, axis), [facts.dims.get(axis) for facts in models])
+            for axis in axes
+        ),
         ("context length", [facts.context_length for facts in models]),
         ("RoPE theta", [facts.rope.get("rope_theta") for facts in models]),
         ("RoPE scaling", [_scaling(facts.rope) for facts in models]),
         ("norm epsilon", [facts.norm_eps for facts in models]),
+        *((name.replace("_", " "), [facts.settings.get(name) for facts in models]) for name in names),
+        ("kinds of layers", [_kinds(facts.layer_kinds) for facts in models]),
         ("dtype", [facts.dtype for facts in models]),
         ("quantised with", [facts.quantisation for facts in models]),
         ("tied embeddings", ["yes" if facts.tied else "no" for facts in models]),
@@ -93,6 +101,8 @@ def _rows(models: tuple[ModelFacts, ...]) -> Iterator[tuple[str, ...]]:
         ("active per token", [facts.active_parameters for facts in models]),
         ("weights", [_size(facts.weight_bytes) or "size not described" for facts in models]),
         ("KV cache per token", [_size(facts.kv_bytes_per_token) for facts in models]),
+        ("KV cache per token beyond windows", [_beyond(facts) for facts in models]),
+        ("constant state", [_size(facts.state_bytes or None) for facts in models]),
         ("conflicts", [len(facts.conflicts) for facts in models]),
         ("not described", [len(facts.not_described) or None for facts in models]),
     ]
@@ -103,6 +113,15 @@ def _rows(models: tuple[ModelFacts, ...]) -> Iterator[tuple[str, ...]]:
 
 def _size(count: int | None) -> str | None:
     return None if count is None else gibibytes(count)
+
+
+def _beyond(facts: ModelFacts) -> str | None:
+    inside, beyond = facts.kv_bytes_per_token, facts.kv_bytes_per_token_beyond_window
+    return None if inside == beyond else _size(beyond)
+
+
+def _kinds(kinds: Mapping[str, int]) -> str | None:
+    return ", ".join(f"{many:,} {kind}" for kind, many in kinds.items()) or None
 
 
 def _scaling(rope: Mapping[str, Any]) -> str | None:

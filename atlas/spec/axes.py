@@ -27,6 +27,8 @@ class Axis(Spec):
     """An axis that this one selects from, and so cannot exceed."""
     size: str | None = None
     """Exact arithmetic on other axes, for an axis that no model states."""
+    split: bool = False
+    """Whether it counts heads, over which devices divide what is cached (see `atlas.analyse.devices`)."""
 
 
 def check_products(parts: Mapping[str, Group], axes: Collection[str]) -> None:
