@@ -45,9 +45,13 @@ class Components:
         """
         parsed = shapes.parse(text)
         leads = parsed[:1] == ((LEADING,),)
+        if leads and place.lead is None:
+            raise SpecError(
+                f"component {place.component.id}: shape {text[:80]!r}: no port begins with '...', which so stands for nothing"
+            )
         renamed = shapes.rename(parsed[leads:], place.axes)
         self.binding.known_axes(shapes.atoms(renamed), place.where)
-        return (*(place.lead if leads else ()), *renamed)
+        return (*((place.lead or ()) if leads else ()), *renamed)
 
     def steps(self, place: Place, scope: dict[str, Operand]) -> tuple[list[Step], list[Weight]]:
         """The present steps and weights at a place; `scope` has the ports, and gets every symbol.
@@ -105,7 +109,7 @@ class Components:
         component = self.library.component(step.use)
         operands = [self._operand(text, scope, where) for text in step.of]
         axes = {name: place.axes.get(axis, axis) for name, axis in step.axes.items()}
-        self.binding.known_renames(axes, place.where)
+        self.binding.known_renames(axes, f"{place.where}.{step.id}")
         params = Params(
             component,
             step.given,
@@ -114,7 +118,7 @@ class Components:
             f"{place.where}.{step.id}",
             outer=place.params,
         )
-        inner = Place(place.node, (*place.path, step.id), component, {**place.axes, **axes}, params, ())
+        inner = Place(place.node, (*place.path, step.id), component, {**place.axes, **axes}, params, None)
         inner = replace(
             inner,
             lead=self.lead(inner, [operand.shape for operand in operands]),
@@ -131,13 +135,13 @@ class Components:
         last = replace(steps[-1], sets=sets, words=last_words(steps[-1].words, step))
         return [*steps[:-1], last], weights
 
-    def lead(self, place: Place, given: list[Shape]) -> Shape:
+    def lead(self, place: Place, given: list[Shape]) -> Shape | None:
         """The axes that `...` stands for: those before the last axes of the first operand that has it."""
         for text, shape in zip(place.component.ports.values(), given, strict=False):
             parsed = shapes.parse(text)
             if parsed[:1] == ((LEADING,),):
                 return shape[: len(shape) - (len(parsed) - 1)]
-        return ()
+        return None
 
     def ports(self, place: Place, given: list[Operand]) -> dict[str, Operand]:
         """Port -> operand.
@@ -165,6 +169,8 @@ class Components:
     def _weight(self, place: Place, name: str, declared: spec.Weight) -> Weight:
         id = place.where if name == "weight" and place.path else f"{place.where}.{name}"
         component = place.where if name == "weight" else id
+        if declared.shape.lstrip().startswith(LEADING):
+            raise SpecError(f"component {place.component.id}: {name}: '...' in the shape of a weight")
         shape = self.shape(declared.shape, place)
         for axis in shapes.atoms(shape):
             self.binding.needed(axis, self.dims)

@@ -52,7 +52,7 @@ class Nodes:
                 raise self.binding.fault(node.id, f"is of {source!r}, which no earlier node sets")
             operands.append(Operand(source, known[source]))
         params = Params(component, node.given, self.values, self.binding, node.id)
-        place = Place(node.id, (), component, {**axes, **node.axes}, params, ())
+        place = Place(node.id, (), component, {**axes, **node.axes}, params, None)
         lead = self.components.lead(place, [operand.shape for operand in operands])
         place = Place(node.id, (), component, place.axes, params, lead)
         scope = self.components.ports(place, operands)

@@ -20,6 +20,11 @@ MOST_DECLARED = 10_000
 """Most weights that a node may have under any conditions."""
 
 
+_BEFORE = r"(?<![A-Za-zα-ω0-9_\\])"
+_AFTER = r"(?![A-Za-zα-ω0-9_₀-ₜ′\u0300-\u036f])"
+"""Around a symbol in an equation: an index or an accent makes another symbol, an exponent does not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a component stands.
@@ -29,7 +34,7 @@ class Place:
         path: the ids of the `use` steps that lead to it; empty for the node's own component.
         axes: the renamed axes.
         params: its parameters.
-        lead: the axes that `...` stands for.
+        lead: the axes that `...` stands for; None if no port has them.
         symbols: a symbol in the component's equations -> the symbol at this place.
     """
 
@@ -38,7 +43,7 @@ class Place:
     component: spec.Component
     axes: Mapping[str, str]
     params: Mapping[str, Scalar]
-    lead: Shape
+    lead: Shape | None
     symbols: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -88,7 +93,7 @@ def words_at(step: spec.Step, symbols: Mapping[str, str]) -> spec.Step:
     """A step's words with the symbols that its component's have at this place."""
     if not symbols:
         return step
-    pattern = re.compile(r"(?<![\w\\])(" + "|".join(map(re.escape, symbols)) + r")(?!\w)")
+    pattern = re.compile(_BEFORE + "(" + "|".join(map(re.escape, symbols)) + ")" + _AFTER)
 
     def renamed(text: str) -> str:
         return pattern.sub(lambda found: symbols[found[0]], text)

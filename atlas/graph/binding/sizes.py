@@ -68,7 +68,7 @@ def _whole(text: str, values: Mapping[str, shapes.Number]) -> int:
     """
     value = shapes.evaluate(text, values)
     if int(value) != value:
-        raise shapes.Remainder(f"{text[:80]!r} gives {value:,}, expected an integer")
+        raise shapes.Remainder(f"{text[:80]!r} gives {value:,.6g}, expected an integer")
     return int(value)
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from atlas import spec
-from atlas.errors import ConfigError
+from atlas.errors import ConfigError, SpecError
 from atlas.grammar import shapes
 from atlas.graph.binding.binding import Binding
 from atlas.resolution.model import Scalar
@@ -131,7 +131,7 @@ class Params(Mapping[str, Scalar]):
             return self._values[value]
         try:
             return self._values.evaluate(value)
-        except shapes.MissingName as error:
+        except SpecError as error:
             raise ConfigError(
                 f"{self._binding.model.id}: {self._where} needs {value}: {error.message}"
             ) from None
