@@ -37,8 +37,8 @@ Change = tuple[str, str, str]
 WRONG: dict[str, tuple[list[Change], str]] = {
     # ---- the file itself
     "a stray key": (
-        [(LLAMA, 'id      = "llama"', 'id      = "llama"\ncolour = "red"')],
-        "architectures/llama.toml: colour: extra inputs are not permitted, found 'red'",
+        [(LLAMA, 'id      = "decoder"', 'id      = "decoder"\ncolour = "red"')],
+        "architectures/decoder.toml: colour: extra inputs are not permitted, found 'red'",
     ),
     "a stray key in a step": (
         [(NORM, 'op          = "rms"', 'op          = "rms"\nepsilon = 1e-5')],
@@ -70,7 +70,7 @@ WRONG: dict[str, tuple[list[Change], str]] = {
         "architecture llama: attention: head_width: no such axis in axes.toml",
     ),
     "an unknown axis in a step": (
-        [(NORM, 'over        = "dim"\nshape       = "batch positions dim"', 'over        = "dim"\nshape       = "batch position dim"')],
+        [(NORM, 'over        = "dim"\nshape       = "... dim"', 'over        = "dim"\nshape       = "batch position dim"')],
         "attention_norm: position: no such axis in axes.toml",
     ),
     "an unknown axis in an input": (
@@ -96,7 +96,7 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     # ---- ports and operands
     "a port of another shape": (
         [(LLAMA, FINAL_NORM, FINAL_NORM.replace('"layers"', '"tokens"'))],
-        "norm: x expects (batch positions dim), tokens is (batch positions)",
+        "norm: x expects (batch dim), tokens is (batch positions)",
     ),
     "too many operands for a component": (
         [(LLAMA, FINAL_NORM, FINAL_NORM.replace('"layers"', '["layers", "tokens"]'))],
@@ -156,7 +156,7 @@ WRONG: dict[str, tuple[list[Change], str]] = {
         "rms needs the axis it runs over (`over`)",
     ),
     "a result the operands cannot give": (
-        [(GLU, 'of     = ["x", "w3"]\nshape  = "batch positions ffn_dim"', 'of     = ["x", "w3"]\nshape  = "batch positions head_dim"')],
+        [(GLU, 'of     = ["x", "w3"]\nshape  = "... ffn_dim"', 'of     = ["x", "w3"]\nshape  = "... head_dim"')],
         "component glu: up (at llama.feed_forward): contract cannot give (batch positions head_dim): no operand has head_dim",
     ),
     "an operand transposed": (
@@ -177,15 +177,15 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     ),
     # ---- parameters and conditions
     "a parameter the component has not": (
-        [(LLAMA, 'with = { bias = "mlp_bias" }', 'with = { baes = "mlp_bias" }')],
+        [(LLAMA, 'with = { act = "act", bias = "mlp_bias" }', 'with = { baes = "mlp_bias" }')],
         "feed_forward: glu has no parameter baes",
     ),
     "a choice there is none of": (
-        [(LLAMA, 'with = { bias = "mlp_bias" }', 'with = { act = "gelu" }')],
-        "feed_forward: act is one of 'silu', not 'gelu'",
+        [(LLAMA, 'with = { act = "act", bias = "mlp_bias" }', 'with = { act = "step" }')],
+        "feed_forward: act is one of 'silu', 'gelu', 'gelu_tanh', 'relu', 'relu_squared', 'sigmoid', 'tanh', not 'step'",
     ),
     "a parameter that follows from nothing": (
-        [(LLAMA, 'with = { bias = "mlp_bias" }', 'with = { bias = "ffn_bias" }')],
+        [(LLAMA, 'with = { act = "act", bias = "mlp_bias" }', 'with = { bias = "ffn_bias" }')],
         "feed_forward needs ffn_bias: 'ffn_bias': ffn_bias has no value here",
     ),
     "a step by something unknown": (
@@ -254,11 +254,11 @@ WRONG: dict[str, tuple[list[Change], str]] = {
     ),
     "every layer but none": (
         [(LLAMA, LAYERS, 'layers = [[{ block = "attention", every = "0" }], [{ block = "feed_forward" }]]')],
-        "layers: attention: every = 0, expected 1 or more",
+        "layers: attention: every = '0' is 0, expected 1 or more",
     ),
     "layers the model does not list": (
         [(LLAMA, LAYERS, 'layers = [[{ block = "attention", at = "global_layers" }], [{ block = "feed_forward" }]]')],
-        "layers: a test's configuration has no list of layers called 'global_layers'",
+        "layers: attention: a test's configuration has no list of layers called 'global_layers'",
     ),
     "a pattern of unknown length": (
         [(LLAMA, LAYERS, 'layers = [[{ block = "attention", every = "period" }], [{ block = "feed_forward" }]]')],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,9 +19,9 @@ from atlas.graph.graph import Graph
 from atlas.resolution import config
 from atlas.spec.library import Library, builtin_folder
 
-LLAMA = "architectures/llama.toml"
+DECODER = "architectures/decoder.toml"
 EMBED = '"model.embed_tokens.weight"                            = "tok_embeddings.weight"'
-QUERY = '"model.layers.{layer}.self_attn.q_proj.weight"         = "attention.wq = (n_heads two pair) dim"'
+QUERY = '"model.layers.{layer}.self_attn.q_proj.weight"         = "attention.wq"'
 VALUE = '"model.layers.{layer}.self_attn.v_proj.weight"         = "attention.wv"'
 GATE = '"model.layers.{layer}.mlp.gate_proj.weight"            = "feed_forward.w1"'
 UP = '"model.layers.{layer}.mlp.up_proj.weight"              = "feed_forward.w3"'
@@ -58,12 +59,12 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "a layout of other axes": (
         QUERY,
-        QUERY.replace("(n_heads two pair) dim", "(n_kv_heads two pair) dim"),
+        QUERY.replace('"attention.wq"', '"attention.wq = (n_kv_heads two pair) dim"'),
         "((n_kv_heads two pair) dim) is not a permutation of ((n_heads head_dim) dim)",
     ),
     "a layout that lacks an axis": (
         QUERY,
-        QUERY.replace("(n_heads two pair) dim", "(n_heads two) dim"),
+        QUERY.replace('"attention.wq"', '"attention.wq = (n_heads two) dim"'),
         "((n_heads two) dim) is not a permutation of ((n_heads head_dim) dim)",
     ),
     "a layout that says an axis twice": (
@@ -126,13 +127,15 @@ WRONG: dict[str, tuple[str, str, str]] = {
 
 
 def over(old: str, new: str, overlay: Callable[[Mapping[str, str]], Library]) -> Library:
-    text = (builtin_folder() / LLAMA).read_text()
+    text = (builtin_folder() / DECODER).read_text()
     assert text.count(old) == 1, old
-    return overlay({LLAMA: text.replace(old, new)})
+    return overlay({DECODER: text.replace(old, new)})
 
 
 def made(settings: Mapping[str, Any], library: Library) -> Graph:
-    return bind(config.describe(settings, library, id="a test's configuration"), library)
+    """The configuration, bound to the architecture whose own rows these are."""
+    model = config.describe(settings, library, id="a test's configuration")
+    return bind(replace(model, architecture="decoder"), library)
 
 
 @pytest.mark.parametrize("way", WRONG)
@@ -144,7 +147,6 @@ def test_a_wrong_convention_is_refused(
     with pytest.raises(SpecError) as caught:
         tensors.rows(graph, "hf")
     assert words in caught.value.message
-    tensors.rows(graph, "meta")  # the other convention is not touched by it
 
 
 def test_a_convention_there_is_none_of(graph_of: Callable[[str], Graph]) -> None:
@@ -232,13 +234,14 @@ def test_a_row_holds_as_many_numbers_as_its_weights(
 
 
 def test_the_rows_of_the_hub_lie_by_halves(graph_of: Callable[[str], Graph]) -> None:
-    """The Hub keeps the two halves of a head's planes apart, in wq and wk and in their biases, and nowhere else."""
+    """The vocabulary has the Hub's order of rows, the two halves of a head's planes apart; Meta's files have neighbours."""
     rows = {row.weights[0].id: row for row in tensors.rows(graph_of("llama3.1-8b"), "hf")}
-    assert rows["attention.wq"].layouts == ((("n_heads", "two", "pair"), ("dim",)),)
-    assert rows["attention.wk"].layouts == ((("n_kv_heads", "two", "pair"), ("dim",)),)
-    assert rows["attention.wv"].layouts == ((("n_kv_heads", "head_dim"), ("dim",)),)
+    for weight, heads in (("wq", "n_heads"), ("wk", "n_kv_heads"), ("wv", "n_kv_heads")):
+        assert rows[f"attention.{weight}"].layouts == (((heads, "head_dim"), ("dim",)),)
     meta = {row.weights[0].id: row for row in tensors.rows(graph_of("llama3.1-8b"), "meta")}
-    assert meta["attention.wq"].layouts == ((("n_heads", "head_dim"), ("dim",)),)
+    assert meta["attention.wq"].layouts == ((("n_heads", "pair", "two"), ("dim",)),)
+    assert meta["attention.wk"].layouts == ((("n_kv_heads", "pair", "two"), ("dim",)),)
+    assert meta["attention.wv"].layouts == ((("n_kv_heads", "head_dim"), ("dim",)),)
 
 
 def test_weights_side_by_side(small: dict[str, Any], overlay: Callable[[Mapping[str, str]], Library]) -> None:
@@ -248,16 +251,15 @@ def test_weights_side_by_side(small: dict[str, Any], overlay: Callable[[Mapping[
         '"model.layers.{layer}.mlp.gate_up" = "feed_forward.w1 + feed_forward.w3 = dim *"\n',
         overlay,
     )
-    text = (library.folders[-1] / LLAMA).read_text()
-    (library.folders[-1] / LLAMA).write_text(text.replace(UP, ""))
+    text = (library.folders[-1] / DECODER).read_text()
+    (library.folders[-1] / DECODER).write_text(text.replace(UP, ""))
     graph = made(small, Library(library.folders[-1]))
     packed = next(row for row in tensors.rows(graph, "hf") if len(row.weights) == 2)
     assert packed.shape == (48, 160)
     assert packed.layouts == ((("dim",), ("ffn_dim",)), (("dim",), ("ffn_dim",)))
     assert len(list(tensors.expected(graph, "hf"))) == 8 * 3 + 3
-    for convention in ("hf", "meta"):
-        elements = sum(math.prod(tensor.shape) for tensor in tensors.expected(graph, convention))
-        assert elements == 2 * 100 * 48 + 48 + 3 * (2 * 48 + 2 * 48 * 48 + 2 * 24 * 48 + 3 * 80 * 48)
+    elements = sum(math.prod(tensor.shape) for tensor in tensors.expected(graph, "hf"))
+    assert elements == 2 * 100 * 48 + 48 + 3 * (2 * 48 + 2 * 48 * 48 + 2 * 24 * 48 + 3 * 80 * 48)
 
 
 def test_a_tied_matrix_is_named_where_it_is_stored(

@@ -25,7 +25,11 @@ from atlas.errors import SpecError
 
 
 class MissingName(SpecError):
-    """An expression uses a name without a value. Callers may skip it, unlike an inexact division."""
+    """An expression uses a name without a value. Callers may skip it."""
+
+
+class Remainder(SpecError):
+    """A division of integers leaves a remainder. It is an error only if something needs the result."""
 
 
 Group = tuple[str, ...]
@@ -229,6 +233,6 @@ def _divide(top: Number, bottom: Number, where: str) -> Number:
         raise SpecError(f"{where}: division by zero")
     if isinstance(top, int) and isinstance(bottom, int):
         if top % bottom:
-            raise SpecError(f"{where}: {top:,} does not divide by {bottom:,} without a remainder")
+            raise Remainder(f"{where}: {top:,} does not divide by {bottom:,} without a remainder")
         return top // bottom
     return top / bottom

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from atlas import spec
 from atlas.grammar import shapes
@@ -173,6 +174,22 @@ class Graph:
     dims: Mapping[str, int]
     inputs: Mapping[str, spec.Input]
     parts: tuple[Block | Stack, ...]
+
+    @cached_property
+    def values(self) -> Mapping[str, Scalar]:
+        """What a condition or formula of the description may name, and its value. Later ones win."""
+        return {
+            **self.architecture.flags,
+            **self.architecture.numbers,
+            **self.dims,
+            **self.model.numbers,
+            **self.model.flags,
+        }
+
+    @cached_property
+    def rows(self) -> dict[str, Any]:
+        """Convention -> its rows: a cache of `atlas.graph.rows`."""
+        return {}
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:

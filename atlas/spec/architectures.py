@@ -47,6 +47,8 @@ class Variant(Spec):
     """Node -> parameter -> value."""
     axes: dict[str, str] = {}
     """Axes renamed in all nodes of the block."""
+    nodes: dict[str, str] = {}
+    """Node -> its id here, for nodes whose weights have other shapes than in the other block."""
 
 
 class Word(Rule):

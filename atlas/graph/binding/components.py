@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Mapping
+from dataclasses import replace
 
 from atlas import spec
 from atlas.errors import ConfigError, SpecError
@@ -13,56 +13,13 @@ from atlas.grammar.conditions import holds
 from atlas.grammar.shapes import LEADING, Shape
 from atlas.graph import operations
 from atlas.graph.binding.binding import Binding, known_dtypes
+from atlas.graph.binding.place import MOST_USED, Place, last_words, symbols_of, words_at
 from atlas.graph.binding.values import Params, Values
 from atlas.graph.graph import Operand, Step, Weight
 from atlas.resolution.model import Scalar
-from atlas.spec.library import Library
 
 MOST_STEPS = 20_000
 """Most steps of all blocks together. The largest built-in model has a few hundred."""
-
-MOST_USED = 4
-"""Deepest nesting of components that use each other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a component stands.
-
-    Attributes:
-        node: the node's id.
-        path: the ids of the `use` steps that lead to it; empty for the node's own component.
-        axes: the renamed axes.
-        params: its parameters.
-        lead: the axes that `...` stands for.
-        symbols: a symbol in the component's equations -> the symbol at this place.
-    """
-
-    node: str
-    path: tuple[str, ...]
-    component: spec.Component
-    axes: Mapping[str, str]
-    params: Mapping[str, Scalar]
-    lead: Shape
-    symbols: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def where(self) -> str:
-        return ".".join((self.node, *self.path))
-
-
-def weight_ids(component: spec.Component, library: Library, at: str, depth: int = 0) -> Iterator[str]:
-    """The ids of all weights that a component at a place may have, whatever its conditions.
-
-    Args:
-        at: the node's id, and for a used component the id that its steps have there.
-    """
-    for name in component.weights:
-        yield at if depth and name == "weight" else f"{at}.{name}"
-    if depth <= MOST_USED:
-        for step in component.steps:
-            if step.use:
-                yield from weight_ids(library.component(step.use), library, f"{at}.{step.id}", depth + 1)
 
 
 class Components:
@@ -88,9 +45,13 @@ class Components:
         """
         parsed = shapes.parse(text)
         leads = parsed[:1] == ((LEADING,),)
+        if leads and place.lead is None:
+            raise SpecError(
+                f"component {place.component.id}: shape {text[:80]!r}: no port begins with '...', which so stands for nothing"
+            )
         renamed = shapes.rename(parsed[leads:], place.axes)
         self.binding.known_axes(shapes.atoms(renamed), place.where)
-        return (*(place.lead if leads else ()), *renamed)
+        return (*((place.lead or ()) if leads else ()), *renamed)
 
     def steps(self, place: Place, scope: dict[str, Operand]) -> tuple[list[Step], list[Weight]]:
         """The present steps and weights at a place; `scope` has the ports, and gets every symbol.
@@ -110,9 +71,15 @@ class Components:
                 weights.append(weight)
                 scope[name] = Operand(weight.id, weight.shape, weight)
         steps: list[Step] = []
+        ids = set(component.weights)
         for declared_step in component.steps:
             if not self._holds(declared_step.when, place, declared_step.id):
                 continue
+            if declared_step.id in ids:
+                raise SpecError(
+                    f"component {component.id}: {declared_step.id}: two weights or steps have this id"
+                )
+            ids.add(declared_step.id)
             if declared_step.use:
                 inner, more = self._used(place, declared_step, scope)
                 weights += more
@@ -142,7 +109,7 @@ class Components:
         component = self.library.component(step.use)
         operands = [self._operand(text, scope, where) for text in step.of]
         axes = {name: place.axes.get(axis, axis) for name, axis in step.axes.items()}
-        self.binding.known_renames(axes, place.where)
+        self.binding.known_renames(axes, f"{place.where}.{step.id}")
         params = Params(
             component,
             step.given,
@@ -151,11 +118,11 @@ class Components:
             f"{place.where}.{step.id}",
             outer=place.params,
         )
-        inner = Place(place.node, (*place.path, step.id), component, {**place.axes, **axes}, params, ())
+        inner = Place(place.node, (*place.path, step.id), component, {**place.axes, **axes}, params, None)
         inner = replace(
             inner,
             lead=self.lead(inner, [operand.shape for operand in operands]),
-            symbols=self._symbols(place, step, component, scope),
+            symbols=symbols_of(place, step, component, scope),
         )
         ports = self.ports(inner, operands)
         steps, weights = self.steps(inner, ports)
@@ -165,29 +132,16 @@ class Components:
                 f"{where}: {step.use} gives ({shapes.render(steps[-1].shape)}), declared is ({shapes.render(wanted)})"
             )
         sets = f"{place.where}.{step.out or step.id}"
-        last = replace(steps[-1], sets=sets)
+        last = replace(steps[-1], sets=sets, words=last_words(steps[-1].words, step))
         return [*steps[:-1], last], weights
 
-    @staticmethod
-    def _symbols(
-        place: Place, step: spec.Step, component: spec.Component, scope: Mapping[str, Operand]
-    ) -> dict[str, str]:
-        """What the used component's symbols are called here: its ports and its result."""
-        known = {each.out or each.id: each.symbol for each in place.component.steps if each.symbol}
-        found = {
-            port: place.symbols.get(known.get(text, text), known.get(text, text))
-            for port, text in zip(component.ports, step.of, strict=False)
-        }
-        last = component.steps[-1].symbol
-        return found | ({last: step.symbol} if last and step.symbol else {})
-
-    def lead(self, place: Place, given: list[Shape]) -> Shape:
+    def lead(self, place: Place, given: list[Shape]) -> Shape | None:
         """The axes that `...` stands for: those before the last axes of the first operand that has it."""
         for text, shape in zip(place.component.ports.values(), given, strict=False):
             parsed = shapes.parse(text)
             if parsed[:1] == ((LEADING,),):
                 return shape[: len(shape) - (len(parsed) - 1)]
-        return ()
+        return None
 
     def ports(self, place: Place, given: list[Operand]) -> dict[str, Operand]:
         """Port -> operand.
@@ -215,6 +169,8 @@ class Components:
     def _weight(self, place: Place, name: str, declared: spec.Weight) -> Weight:
         id = place.where if name == "weight" and place.path else f"{place.where}.{name}"
         component = place.where if name == "weight" else id
+        if declared.shape.lstrip().startswith(LEADING):
+            raise SpecError(f"component {place.component.id}: {name}: '...' in the shape of a weight")
         shape = self.shape(declared.shape, place)
         for axis in shapes.atoms(shape):
             self.binding.needed(axis, self.dims)
@@ -252,7 +208,7 @@ class Components:
             computed_in=step.computed_in,
             over=place.axes.get(step.over, step.over) if step.over else None,
             by=self._param(step.by, place, where) if step.by is not None else None,
-            words=_words(step, place.symbols),
+            words=words_at(step, place.symbols),
             share=share,
             pairs=str(self._param(step.pairs, place, where)) if step.pairs else "halves",
             rope=str(self._param(step.rope, place, where)) if step.rope else "",
@@ -263,6 +219,8 @@ class Components:
             if axis in self.binding.underived or axis in self.binding.model.underived:
                 self.binding.needed(axis, self.dims)
             self.values.read.add(axis)
+        if bound.op in ("mask", "cache") and bound.by is not None:
+            bound = replace(bound, by=self._window(bound.by, place))
         if bound.op == "rotate" and bound.over in self.dims:
             self._require_planes(bound, place)
         if problem := operations.fault(bound.op, opened, result, bound.over):
@@ -275,6 +233,18 @@ class Components:
         if bound.op == "top_k" and bound.over is not None:
             self.indexes[bound.sets] = bound.over
         return bound
+
+    def _window(self, window: Scalar, place: Place) -> int:
+        """The positions that a mask or a cache is limited to; 0 for no limit.
+
+        Raises:
+            ConfigError: it is not a whole number.
+        """
+        if isinstance(window, str) or window is True or not (0 <= window < math.inf) or int(window) != window:
+            raise ConfigError(
+                f"{self.binding.model.id}: {place.where}: a window of {window!r} positions, expected a whole number"
+            )
+        return int(window)
 
     def _require_planes(self, step: Step, place: Place) -> None:
         """Refuse a rotation of entries that do not form planes of two.
@@ -316,21 +286,3 @@ class Components:
         rest = [group for group in operand.shape if group != (axis,)]
         shape = tuple(chosen.shape) + tuple(group for group in rest if group not in chosen.shape)
         return Operand(operand.name, shape, operand.weight, chosen.name, axis)
-
-
-def _words(step: spec.Step, symbols: Mapping[str, str]) -> spec.Step:
-    """A step's words with the symbols that its component's have at this place."""
-    if not symbols:
-        return step
-    pattern = re.compile(r"(?<![\w\\])(" + "|".join(map(re.escape, symbols)) + r")(?!\w)")
-
-    def renamed(text: str) -> str:
-        return pattern.sub(lambda found: symbols[found[0]], text)
-
-    return step.model_copy(
-        update={
-            "text": renamed(step.text),
-            "latex": renamed(step.latex),
-            "symbol": symbols.get(step.symbol, step.symbol),
-        }
-    )

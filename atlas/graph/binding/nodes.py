@@ -9,7 +9,8 @@ from atlas.errors import SpecError
 from atlas.grammar.conditions import holds
 from atlas.grammar.shapes import Shape
 from atlas.graph.binding.binding import Binding
-from atlas.graph.binding.components import Components, Place, weight_ids
+from atlas.graph.binding.components import Components
+from atlas.graph.binding.place import Place, weight_ids
 from atlas.graph.binding.values import Params, Values
 from atlas.graph.graph import Node, Operand
 
@@ -36,17 +37,11 @@ class Nodes:
         except SpecError as error:
             raise self.binding.fault(where, error.message) from None
 
-    def bind(
-        self,
-        node: spec.Node,
-        known: dict[str, Shape],
-        stack_axes: Mapping[str, str],
-        changed: Mapping[str, spec.Value] | None = None,
-    ) -> Node:
+    def bind(self, node: spec.Node, known: dict[str, Shape], axes: Mapping[str, str]) -> Node:
         """Bind a node and add its result and its inner symbols to `known`.
 
         Args:
-            changed: parameters that a variant of the block states.
+            axes: renamed by the stack and the block.
         """
         component = self.binding.library.component(node.component)
         self.binding.known_renames(node.axes, node.id)
@@ -56,8 +51,8 @@ class Nodes:
             if source not in known:
                 raise self.binding.fault(node.id, f"is of {source!r}, which no earlier node sets")
             operands.append(Operand(source, known[source]))
-        params = Params(component, {**node.given, **(changed or {})}, self.values, self.binding, node.id)
-        place = Place(node.id, (), component, {**stack_axes, **node.axes}, params, ())
+        params = Params(component, node.given, self.values, self.binding, node.id)
+        place = Place(node.id, (), component, {**axes, **node.axes}, params, None)
         lead = self.components.lead(place, [operand.shape for operand in operands])
         place = Place(node.id, (), component, place.axes, params, lead)
         scope = self.components.ports(place, operands)
@@ -76,5 +71,5 @@ class Nodes:
             weights=tuple(weights),
             sets=last.sets,
             shape=last.shape,
-            declared=frozenset(weight_ids(component, self.binding.library, node.id)),
+            declared=weight_ids(component, self.binding.library, node.id),
         )

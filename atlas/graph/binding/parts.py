@@ -9,6 +9,7 @@ from atlas.errors import ConfigError
 from atlas.grammar import shapes
 from atlas.grammar.shapes import Shape
 from atlas.graph.binding.binding import Binding, known_dtypes
+from atlas.graph.binding.blocks import block
 from atlas.graph.binding.layers import layers
 from atlas.graph.binding.nodes import Nodes
 from atlas.graph.binding.sizes import reads
@@ -45,6 +46,11 @@ class Parts:
         for name, entry in self.architecture.inputs.items():
             self.binding.known_axes(shapes.atoms(known[name]), f"inputs.{name}")
             known_dtypes(f"architecture {self.architecture.id}: inputs.{name}", entry.dtype)
+            if entry.value == "positions" and (entry.shape != "positions" or entry.dtype != "I64"):
+                raise self.binding.fault(
+                    f"inputs.{name}",
+                    f"the numbers of positions are (positions) in I64, declared is ({entry.shape}) in {entry.dtype}",
+                )
         parts: list[Block | Stack] = []
         for i, part in enumerate(self.architecture.graph):
             if not self.nodes.is_there(part.when, "graph"):
@@ -106,8 +112,8 @@ class Parts:
                 numbers.setdefault(choice.block, []).extend(several)
             slots.append(
                 tuple(
-                    self._block(block, name, place, tuple(sorted(several)), known, shape, stack)
-                    for block, several in numbers.items()
+                    self._block(each, name, place, tuple(sorted(several)), known, shape, stack)
+                    for each, several in numbers.items()
                 )
             )
         return Stack(name, axis.index, count, of, tuple(slots), shape)
@@ -129,26 +135,20 @@ class Parts:
             numbers: the layers that use it. Of a block that no layer uses, nothing is evaluated.
             shape: of the stack's input and result.
         """
-        fault, architecture = self.binding.fault, self.architecture
-        variant = architecture.variants.get(name)
-        block = architecture.blocks.get(variant.of if variant else name)
-        if block is None:
-            raise fault(stack_name, f"unknown block {(variant.of if variant else name)!r}")
-        ids = [node.id for node in block]
-        if twice := [node for node in ids if ids.count(node) > 1]:
-            raise fault(name, f"two of its nodes are called {twice[0]!r}")
-        if variant and (strange := set(variant.given) - set(ids)):
-            raise fault(name, f"with: {variant.of} has no node {', '.join(sorted(strange))}")
-        for node in ids:
-            self._place(node, stack_name, place)
+        fault = self.binding.fault
+        declared = block(self.architecture, name)
+        if declared is None:
+            raise fault(stack_name, f"unknown block {name!r}")
+        for node in declared.nodes:
+            self._place(node.id, stack_name, place)
         if not numbers:
             return Block(name, (), stack_name, ())
-        axes = {**stack.axes, **(variant.axes if variant else {})}
+        axes = {**stack.axes, **declared.axes}
         self.binding.known_renames(axes, name)
         scope = {**known, "x": shape}
         nodes = tuple(
-            self.nodes.bind(node, scope, axes, variant.given.get(node.id) if variant else None)
-            for node in block
+            self.nodes.bind(node, scope, axes)
+            for node in declared.nodes
             if self.nodes.is_there(node.when, node.id)
         )
         if not nodes:

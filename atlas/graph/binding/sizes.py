@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from atlas.errors import ConfigError, SpecError
 from atlas.grammar import shapes
@@ -16,10 +16,12 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 def sizes(binding: Binding) -> dict[str, int]:
     """The model's dims and all derived sizes, each an exact positive integer.
 
-    A size that cannot be derived goes into `binding.underived`: it is an error only if something needs it.
+    A size that the architecture derives and that is not a positive integer for this model goes into `binding.underived`: it
+    is an error only if something needs it.
 
     Raises:
-        ConfigError: a size is not positive, or a product axis is not the product of its parts.
+        ConfigError: a stated size is not positive, a formula gives no finite number, or a product axis is not the product of
+            its parts.
         SpecError: an axis is not in axes.toml.
     """
     model, architecture, library = binding.model, binding.architecture, binding.library
@@ -28,19 +30,25 @@ def sizes(binding: Binding) -> dict[str, int]:
     found = dict(model.dims)
     derived = {axis: text for axis, text in architecture.derived.items() if axis not in found}
     derived |= {name: axis.size for name, axis in library.axes.items() if axis.size and name not in found}
+    numbers = {**architecture.numbers, **model.numbers}
     for axis, text in derived.items():
         try:
-            found[axis] = int(shapes.evaluate(text, found))
+            found[axis] = _whole(text, {**numbers, **found})
         except shapes.MissingName:
             continue  # not an axis of this architecture, or one of the pass (keys)
+        except shapes.Remainder as error:
+            binding.underived[axis] = _not_derived(axis, error, binding)
         except SpecError as error:
-            binding.underived[axis] = (
-                f"{model.id}: {binding.meaning(axis)} cannot be derived: {error.message}"
-            )
-    for axis, count in found.items():
-        if not 1 <= count <= LARGEST:
-            bounds = "a positive integer" if count < 1 else f"at most {LARGEST:,}"
-            raise ConfigError(f"{model.id}: {binding.meaning(axis)} is {count:,}, expected {bounds}")
+            raise ConfigError(_not_derived(axis, error, binding)) from None
+    for axis, count in list(found.items()):
+        if 1 <= count <= LARGEST:
+            continue
+        bounds = "a positive integer" if count < 1 else f"at most {LARGEST:,}"
+        message = f"{model.id}: {binding.meaning(axis)} is {count:,}, expected {bounds}"
+        if axis not in architecture.derived or axis in model.dims:
+            raise ConfigError(message)
+        binding.underived[axis] = message
+        del found[axis]
     for axis, parts in library.parts.items():
         if axis in found and all(part in found for part in parts):
             product = shapes.size(parts, found)
@@ -50,6 +58,22 @@ def sizes(binding: Binding) -> dict[str, int]:
                     f"{product:,}"
                 )
     return found
+
+
+def _whole(text: str, values: Mapping[str, shapes.Number]) -> int:
+    """A formula's value as an integer.
+
+    Raises:
+        Remainder: it is not one.
+    """
+    value = shapes.evaluate(text, values)
+    if int(value) != value:
+        raise shapes.Remainder(f"{text[:80]!r} gives {value:,.6g}, expected an integer")
+    return int(value)
+
+
+def _not_derived(axis: str, error: SpecError, binding: Binding) -> str:
+    return f"{binding.model.id}: {binding.meaning(axis)} cannot be derived: {error.message}"
 
 
 def reads(axes: Iterable[str], binding: Binding) -> set[str]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from atlas import spec
-from atlas.errors import ConfigError
+from atlas.errors import ConfigError, SpecError
 from atlas.grammar import shapes
 from atlas.graph.binding.binding import Binding
 from atlas.resolution.model import Scalar
@@ -95,10 +95,12 @@ class Params(Mapping[str, Scalar]):
         where: str,
         outer: Mapping[str, Scalar] | None = None,
     ) -> None:
-        if strange := set(stated) - set(component.params):
-            raise binding.fault(where, f"{component.id} has no parameter {', '.join(sorted(strange))}")
+        given = binding.architecture.given.get(component.id, {})
+        for place, names in ((where, stated), (f"given.{component.id}", given)):
+            if strange := set(names) - set(component.params):
+                raise binding.fault(place, f"{component.id} has no parameter {', '.join(sorted(strange))}")
         self._component, self._values, self._binding, self._where = component, values, binding, where
-        self._stated = {**binding.architecture.given.get(component.id, {}), **stated}
+        self._stated = {**given, **stated}
         self._outer: Mapping[str, Scalar] = outer or {}
         self._known: dict[str, Scalar] = {}
 
@@ -129,7 +131,7 @@ class Params(Mapping[str, Scalar]):
             return self._values[value]
         try:
             return self._values.evaluate(value)
-        except shapes.MissingName as error:
+        except SpecError as error:
             raise ConfigError(
                 f"{self._binding.model.id}: {self._where} needs {value}: {error.message}"
             ) from None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from atlas import spec
 from atlas.checkpoint.findings import Finding
 from atlas.grammar.names import Template, holding
+from atlas.graph.conventions import convention, entries
 from atlas.verification import formatting
 from atlas.verification.comparison import Comparison
 
@@ -65,13 +65,11 @@ def off_but_stored(comparison: Comparison) -> Iterator[Finding]:
         return
     flags = _flags(comparison)
     off: dict[str, str] = {}
-    for text, entry in comparison.graph.architecture.conventions[
-        comparison.naming.table.convention
-    ].tensors.items():
-        holds = entry.holds if isinstance(entry, spec.Row) else entry
-        weight = holding(holds if isinstance(holds, str) else holds[0]).weights[0]
+    table = convention(comparison.graph, comparison.naming.table.convention)
+    for entry in entries(table):
+        weight = holding(entry.holds).weights[0]
         if weight in flags and weight not in comparison.graph.weights:
-            off[text.format_map(dict.fromkeys(Template(text).placeholders, "*"))] = flags[weight]
+            off[entry.name.format_map(dict.fromkeys(Template(entry.name).placeholders, "*"))] = flags[weight]
     groups: dict[str, list[str]] = {}
     for name in comparison.unexpected:
         if (flag := off.get(formatting.wildcard(name))) is not None:
@@ -121,7 +119,7 @@ def _flags(comparison: Comparison) -> dict[str, str]:
     found = {}
     for node in (node for block in comparison.graph.blocks for node in block.nodes):
         for name, weight in node.component.weights.items():
-            flag = given[node.id].get(weight.when or "")
+            flag = given.get(node.id, {}).get(weight.when or "")
             if isinstance(flag, str):
                 found[f"{node.id}.{name}"] = flag
     return found
