@@ -224,6 +224,8 @@ class Architecture(Spec):
     stacks: dict[str, Stack] = {}
     blocks: dict[str, Some[Node]] = {}
     variants: dict[str, Variant] = {}
+    instead: dict[str, str] = {}
+    """Component -> the one that takes its place in every node."""
     given: dict[str, dict[str, Value]] = {}
     """Component -> parameter -> value, for every node that is this component and does not state the parameter itself."""
     pages: dict[str, Words] = {}
