@@ -26,7 +26,7 @@ from atlas.execution.tensor_reader import LazyRows, TensorReader, same_values
 from atlas.execution.weight_files import Piece, find_pieces
 from atlas.execution.weight_layout import AxisOrder, is_as_declared, rotated_axis_order, unpacking
 from atlas.graph import tensors
-from atlas.graph.graph import Block, Graph
+from atlas.graph.graph import Block, Graph, Weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class _Place:
         view: turns the tensor into the weight.
         looked_up: every step that reads the weight looks up rows of it, and the rows are stored as declared.
         experts: for weights that are selected for each token: the pieces of each expert, which are read when it is chosen.
+        stacked: for weights that are stored in a tensor for each index of their first axis: these tensors' pieces.
     """
 
     name: str
@@ -48,6 +49,7 @@ class _Place:
     view: View
     looked_up: bool
     experts: tuple[Piece, ...] = ()
+    stacked: tuple[Piece, ...] = ()
 
 
 class CheckpointWeights:
@@ -104,9 +106,8 @@ class CheckpointWeights:
         for row in tensors.rows(graph, convention):
             for number, (weight, layout) in enumerate(zip(row.weights, row.layouts, strict=True)):
                 self.orders[weight.id] = rotated_axis_order(graph, weight, layout)
-                views[weight.id] = unpacking(
-                    row, number, graph, self.orders[weight.id], one_of=selected.get(weight.id)
-                )
+                one_of = selected.get(weight.id) or _indexed_axis(row, weight, graph)
+                views[weight.id] = unpacking(row, number, graph, self.orders[weight.id], one_of=one_of)
                 as_declared[weight.id] = is_as_declared(row, number)
         places: dict[tuple[str, int | None], _Place] = {}
         # Either of two tied matrices may be the stored one.
@@ -135,6 +136,13 @@ class CheckpointWeights:
                         views[weight.id],
                         False,
                         each,
+                    )
+                    continue
+                if tensor.row.indices:
+                    before = places.get((weight.id, tensor.layer))
+                    each = (*(before.stacked if before else ()), *pieces)
+                    places[weight.id, tensor.layer] = _Place(
+                        tensor.name, [*each], 0, views[weight.id], False, stacked=each
                     )
                     continue
                 looked_up = weight.id in only_looked_up and as_declared[source.id] and len(pieces) == 1
@@ -195,6 +203,11 @@ class CheckpointWeights:
             return cast(Tensor, LazyExperts(place.experts, place.view, self._device, self.dtype))
         if place.looked_up:
             return cast(Tensor, LazyRows(place.pieces[0], self._device, self.dtype))
+        if place.stacked:
+            each = [place.view(self._reader.read(piece)) for piece in place.stacked]
+            weight = torch.stack(each).to(self._device, self.dtype)
+            self._reader.read_over(place.stacked)
+            return weight
         pieces = [self._reader.read(piece) for piece in place.pieces]
         whole = pieces[0] if len(pieces) == 1 else torch.cat(pieces, place.along)
         weight = place.view(whole).to(self._device, self.dtype)
@@ -227,6 +240,21 @@ def selected_weights(graph: Graph) -> dict[str, str]:
     }
 
 
+def _indexed_axis(row: tensors.Row, weight: Weight, graph: Graph) -> str | None:
+    """The axis whose index is in a tensor's name; None if there is none.
+
+    Raises:
+        NotDescribed: it is not the weight's first one.
+    """
+    words = {word for word, _ in row.indices}
+    axes = [name for name, axis in graph.axes.items() if axis.index in words]
+    if not axes:
+        return None
+    if len(axes) > 1 or weight.shape[0] != (axes[0],):
+        raise NotDescribed(f"{row.template.text}: tensors for each {' and '.join(axes)} cannot be run yet")
+    return axes[0]
+
+
 def _by_expert(tensor: tensors.Tensor, pieces: list[Piece], axis: str, graph: Graph) -> list[Piece]:
     """The piece of each expert in a stored tensor: all of it if it is one expert's, else an equal share of its bytes.
 
@@ -242,7 +270,10 @@ def _by_expert(tensor: tensors.Tensor, pieces: list[Piece], axis: str, graph: Gr
     (piece,) = pieces
     count = graph.dims[axis]
     each = piece.bytes // count
-    return [replace(piece, begin=piece.begin + i * each, bytes=each, shape=(1, *piece.shape[1:])) for i in range(count)]
+    return [
+        replace(piece, begin=piece.begin + i * each, bytes=each, shape=(1, *piece.shape[1:]))
+        for i in range(count)
+    ]
 
 
 def _convention(graph: Graph, found: Mapping[str, list[Piece]], path: Path) -> str:
