@@ -324,3 +324,18 @@ def test_the_layer_of_every_tensor(experts: Graph) -> None:
         assert indices is not None
         word = tensor.row.layers[0] if tensor.row.layers else ""
         assert tensor.layer == indices.get(word)
+
+
+def test_names_with_several_indices(experts: Graph) -> None:
+    """2 layers × 3 × 4: the last index runs fastest."""
+    single = next(row for row in tensors.rows(experts, "hf") if row.layers is None)
+    row = replace(
+        single, template=Template("{layer}.{a}.{b}"), layers=("layer", (5, 8)), indices=(("a", 3), ("b", 4))
+    )
+    names = tensors.Names([single, row])
+    assert len(names) == 1 + 2 * 3 * 4
+    for layer in (5, 8):
+        for a in range(3):
+            for b in range(4):
+                assert names.get(f"{layer}.{a}.{b}") == (row, {"layer": layer, "a": a, "b": b})
+    assert names.get("5.3.0") is names.get("6.0.0") is None
