@@ -73,6 +73,7 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
     )
     dimensions.agree(config, table.agrees, sizes, reading.key_of, reading.where)
     reading.layers(sizes)
+    reading.kinds_of_rope()
     flags = architecture.flags
     return Model(
         id=id,

@@ -172,7 +172,7 @@ class Reading:
 
     def _use(self, key: str, name: str, value: Any) -> None:
         flag = self.architecture.flags.get(name, self.table.defaults.get(name))
-        if key in self.table.words:
+        if key in self.table.words and isinstance(value, str):
             self._use_word(key, name, value)
         elif name == "rope":
             self._use_rope(key, value)
@@ -221,7 +221,7 @@ class Reading:
     def _use_word(self, key: str, name: str, value: Any) -> None:
         """A word that the table translates; another one is a gap."""
         words = self.table.words[key]
-        word = words.get(value) if isinstance(value, str) else None
+        word = words.get(value)
         if word is None:
             known = ", ".join(sorted(words))
             self.gaps.append(
@@ -229,8 +229,11 @@ class Reading:
             )
             self.beyond[key] = value
             return
-        self._agree(key, name, word, self.flags.get(name))
-        self.flags[name] = word
+        if isinstance(word, bool | str):
+            self._agree(key, name, word, self.flags.get(name))
+            self.flags[name] = word
+        else:
+            self._use_number(key, name, word)
 
     def _use_dtype(self, key: str, name: str, value: Any) -> None:
         found = dtypes.find(value) if isinstance(value, str) else None
@@ -336,6 +339,11 @@ class Reading:
                 self.notes.append(
                     f"{self.key_of.get(name, name)} is not stated; {value:g} is used, the default{default_of(whose)}"
                 )
+
+    def kinds_of_rope(self) -> None:
+        """Fill in the settings of the kinds of layer that none states: those of the first kind are stated for all layers."""
+        for place, kind in enumerate(self.table.rope_kinds):
+            self.ropes.setdefault(kind, dict(self.rope) if place == 0 else {})
 
     def layers(self, sizes: Mapping[str, int | float]) -> None:
         """Fill in the lists of layers that no key states, by the table's patterns.

@@ -168,8 +168,8 @@ class Config(Spec):
     """What stands for `{class}` in the names of `classes`."""
     used: dict[str, str | list[str]] = {}
     """Key -> our name of what it states, or several names."""
-    words: dict[str, dict[str, str]] = {}
-    """Key -> the words it may state -> ours. Another word is not described."""
+    words: dict[str, dict[str, Value]] = {}
+    """Key -> the words it may state -> what they mean here. Another word is not described."""
     present: dict[str, str] = {}
     """Key -> the flag that is set if the key states a value, and not set if it is absent or null."""
     when: dict[str, str] = {}
@@ -177,7 +177,10 @@ class Config(Spec):
     patterns: dict[str, list[Word]] = {}
     """List of layers -> the rules that give its words if no key states it."""
     rope_kinds: dict[str, str] = {}
-    """Kind of layer -> the number that is its theta, for RoPE settings that are stated for each kind of layer."""
+    """Kind of layer -> the number that is its theta, for RoPE settings that are stated for each kind of layer.
+
+    Settings that are stated for all layers are those of the first kind; the others are then not scaled.
+    """
     optional: list[str] = []
     """Axes that a configuration need not state, and that some models state although no weight has them."""
     expects: dict[str, Value | list[Value]] = {}
