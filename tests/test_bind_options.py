@@ -220,6 +220,16 @@ def test_a_rotation_has_a_share_pairs_and_the_settings_of_a_kind_of_layer(overla
         bound(changed(overlay, attention("share = 0.25")))
 
 
+def test_a_node_has_its_parameters(overlay: Overlay) -> None:
+    """For notes that depend on them; one that no present step needs may have no value."""
+    graph = bound(changed(overlay, attention('rotary = false, qk_norm = "head"')), numbers={"norm_eps": 1e-5})
+    params = {node.id: node.params for block in graph.blocks for node in block.nodes}
+    assert (params["attention"]["qk_norm"], params["attention"]["scale"]) == ("head", 0.5)
+    assert params["norm"]["gain"] == "plain"
+    with pytest.raises(ConfigError, match="attention needs rope_theta"):
+        params["attention"]["theta"]
+
+
 def test_what_a_step_keeps_has_a_shape(overlay: Overlay) -> None:
     kept = NORMED.replace('id = "sum", op', 'id = "sum", state = "batch n_heads head_dim", op')
     found = steps(bound(changed(overlay, NORMED_NODE, normed=kept)))

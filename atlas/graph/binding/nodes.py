@@ -72,4 +72,5 @@ class Nodes:
             sets=last.sets,
             shape=last.shape,
             declared=weight_ids(component, self.binding.library, node.id),
+            params=params,
         )
