@@ -114,7 +114,8 @@ def _configs(library: Library, name: str) -> None:
     stacks = architecture.stacks.values()
     nodes = [part.node for part in architecture.graph if part.node is not None]
     nodes += [node for block in architecture.blocks.values() for node in block]
-    components = {node.component: library.component(node.component) for node in nodes}
+    names = {architecture.instead.get(node.component, node.component) for node in nodes}
+    components = {each: library.component(each) for each in names}
     components |= {
         step.use: library.component(step.use)
         for component in list(components.values())

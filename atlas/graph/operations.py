@@ -90,7 +90,8 @@ def _convolve(operands: Sequence[Axes], result: Axes, over: str | None) -> str |
     x, kernel = operands
     if x != result:
         return f"the result must have the axes of the operand, ({' '.join(x)})"
-    if "positions" not in x or kernel[:-1] != [axis for axis in x if axis not in ("batch", "positions")]:
+    channels = [axis for axis in kernel[:-1] if axis != "one"]
+    if "positions" not in x or channels != [axis for axis in x if axis not in ("batch", "positions")]:
         return "its kernel has the operand's axes without batch and positions, and one more for the kernel's width"
     return None
 

@@ -185,8 +185,8 @@ class Config(Spec):
     """Axes that a configuration need not state, and that some models state although no weight has them."""
     expects: dict[str, Value | list[Value]] = {}
     """Key -> the value, or values, that the computation is described for; shapes do not depend on it."""
-    absent: dict[str, Value] = {}
-    """Key -> the value an absent key means, where null means something else."""
+    absent: dict[str, Any] = {}
+    """Key -> the value an absent key means, where null means something else, or where it is a table."""
     defaults: dict[str, Value] = {}
     generations: list[Generation] = []
     """Versions of the code with other defaults; the first that fits is used."""
@@ -224,6 +224,8 @@ class Architecture(Spec):
     stacks: dict[str, Stack] = {}
     blocks: dict[str, Some[Node]] = {}
     variants: dict[str, Variant] = {}
+    instead: dict[str, str] = {}
+    """Component -> the one that takes its place in every node."""
     given: dict[str, dict[str, Value]] = {}
     """Component -> parameter -> value, for every node that is this component and does not state the parameter itself."""
     pages: dict[str, Words] = {}

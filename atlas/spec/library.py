@@ -53,6 +53,9 @@ MOST_EXTENDED = 8
 ABSENT = "absent"
 """In a sample: a key that the inherited or the first sample states and this one does not (TOML has no null)."""
 
+NULL = "null"
+"""In a sample: the value null."""
+
 
 def builtin_folder() -> Path:
     """The built-in specs: inside the installed package, or next to it in a working tree."""
@@ -232,7 +235,9 @@ class Library:
         named = {"": {}, **architecture.samples} if architecture.sample else architecture.samples
         return {
             f"{architecture.id}-{name}".removesuffix("-"): {
-                key: value for key, value in {**architecture.sample, **changed}.items() if value != ABSENT
+                key: None if value == NULL else value
+                for key, value in {**architecture.sample, **changed}.items()
+                if value != ABSENT
             }
             for name, changed in named.items()
         }

@@ -21,6 +21,9 @@ from atlas.spec.library import Library
 PROMPTS = (1, 13, 40)
 """Lengths of prompts: one token, some, and more than the windows of the samples."""
 
+QUERIES_AND_KEYS = ("q_", "k_", "kv_", "qkv", "query", "key", "c_attn", "Wqkv")
+"""Parts of the names of matrices that are drawn larger, so that attention is far from uniform."""
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -54,7 +57,8 @@ def reference(settings: dict[str, Any], folder: Path, seed: int = 0) -> Any:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1:
-                parameter.normal_(0, 2.5 / parameter.shape[-1] ** 0.5 if parameter.shape[-1] > 1 else 0.3)
+                large = 2.5 if any(word in name for word in QUERIES_AND_KEYS) else 1.2
+                parameter.normal_(0, large / max(parameter.shape[-1], 4) ** 0.5)
             else:
                 parameter.normal_(0, 0.3).add_(0 if name.endswith("bias") else 0.6)
         for name, buffer in model.named_buffers():

@@ -43,7 +43,8 @@ class Nodes:
         Args:
             axes: renamed by the stack and the block.
         """
-        component = self.binding.library.component(node.component)
+        name = self.binding.architecture.instead.get(node.component, node.component)
+        component = self.binding.library.component(name)
         self.binding.known_renames(node.axes, node.id)
         given = [node.of] if isinstance(node.of, str) else node.of
         operands = []
