@@ -117,7 +117,7 @@ def test_a_used_components_equations_have_the_symbols_of_the_place(overlay: Over
         ('use = "rms_norm", ', "", "component normed: q_norm: has neither op nor use"),
         ('use = "rms_norm"', 'use = "normal"', "components/normal.toml: no such description"),
         ('with = { eps = "eps" }', "with = { gain_ = 1 }", "feed_forward.q_norm: rms_norm has no parameter gain_"),
-        ('with = { eps = "eps" }', 'with = { gain = "twice" }', "feed_forward.q_norm: gain is one of 'plain', 'one_plus', not 'twice'"),
+        ('with = { eps = "eps" }', 'with = { gain = "twice" }', "architecture decoder: feed_forward.q_norm: gain is one of 'plain', 'one_plus', "),
         ('axes = { dim = "head_dim" }', 'axes = { dim = "width" }', "feed_forward.q_norm: axes: width: no such axis"),
         (', axes = { dim = "head_dim" }', "", "feed_forward.q_norm: x expects (batch positions n_heads dim), feed_forward.q is (batch positions n_heads head_dim)"),
         ('of = ["q"], with', 'of = ["q", "x"], with', "feed_forward.q_norm: is rms_norm of x; given feed_forward.q, ffn_norm"),

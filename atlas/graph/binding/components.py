@@ -8,7 +8,7 @@ from dataclasses import replace
 from atlas import spec
 from atlas.errors import SpecError
 from atlas.grammar import shapes
-from atlas.grammar.conditions import holds
+from atlas.grammar.conditions import ConditionFault, holds
 from atlas.grammar.shapes import LEADING, Shape
 from atlas.graph.binding import step_checks
 from atlas.graph.binding.binding import Binding, known_dtypes
@@ -93,7 +93,7 @@ class Components:
     def _holds(self, when: str | None, place: Place, what: str) -> bool:
         try:
             return holds(when, place.params)
-        except SpecError as error:
+        except ConditionFault as error:
             raise SpecError(f"component {place.component.id}: {what}: {error.message}") from None
 
     def _used(
