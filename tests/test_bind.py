@@ -241,8 +241,8 @@ WRONG: dict[str, tuple[list[Change], str]] = {
         "graph: each part must be a node, or a stack with `of`",
     ),
     "a stack over an axis that counts nothing": (
-        [(LLAMA, 'over   = "n_layers"', 'over   = "n_heads"')],
-        "layers: over 'n_heads': expected an axis with an `index` in axes.toml",
+        [(LLAMA, 'over   = "n_layers"', 'over   = "dim"')],
+        "layers: over 'dim': expected an axis with an `index` in axes.toml",
     ),
     "a stack over an unknown axis": (
         [(LLAMA, 'over   = "n_layers"', 'over   = "depth"')],

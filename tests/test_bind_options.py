@@ -6,6 +6,7 @@ values, 3 layers and a feed-forward of 80.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,8 +25,6 @@ Overlay = Callable[[Mapping[str, str]], Library]
 
 BASE = (builtin_folder() / "architectures" / "decoder.toml").read_text()
 LAYERS = 'layers = [[{ block = "attention" }], [{ block = "feed_forward" }]]'
-ATTENTION = 'of = "attention_norm", with = { bias = "attention_bias", out_bias = "attention_out_bias" }'
-FORWARD = 'id = "feed_forward", is = "glu", of = "ffn_norm"'
 
 
 def changed(overlay: Overlay, *changes: tuple[str, str], end: str = "", **files: str) -> Library:
@@ -42,12 +41,18 @@ def bound(library: Library, **change: Any) -> Graph:
     return bind(model(library, architecture="decoder", **change), library)
 
 
+MY_WINDOW = "numbers = {", "numbers = { my_window = 7,"
+
+
 def steps(graph: Graph) -> dict[str, Step]:
     return {step.id: step for block in graph.blocks for node in block.nodes for step in node.steps}
 
 
-def attention(with_: str) -> tuple[str, str]:
-    return ATTENTION, ATTENTION.replace("with = {", f"with = {{ {with_},")
+def attention(stated: str) -> tuple[str, str]:
+    """The change that gives the attention these parameters and no others."""
+    node = re.search(r'is = "attention", of = "attention_norm", with = \{[^}]*\}', BASE)
+    assert node is not None
+    return node[0], f'is = "attention", of = "attention_norm", with = {{ {stated} }}'
 
 
 # ---------------------------------------------------------------- components that use components
@@ -112,7 +117,7 @@ def test_a_used_components_equations_have_the_symbols_of_the_place(overlay: Over
         ('use = "rms_norm", ', "", "component normed: q_norm: has neither op nor use"),
         ('use = "rms_norm"', 'use = "normal"', "components/normal.toml: no such description"),
         ('with = { eps = "eps" }', "with = { gain_ = 1 }", "feed_forward.q_norm: rms_norm has no parameter gain_"),
-        ('with = { eps = "eps" }', 'with = { gain = "twice" }', "feed_forward.q_norm: gain is one of 'plain', 'one_plus', not 'twice'"),
+        ('with = { eps = "eps" }', 'with = { gain = "twice" }', "architecture decoder: feed_forward.q_norm: gain is one of 'plain', 'one_plus', "),
         ('axes = { dim = "head_dim" }', 'axes = { dim = "width" }', "feed_forward.q_norm: axes: width: no such axis"),
         (', axes = { dim = "head_dim" }', "", "feed_forward.q_norm: x expects (batch positions n_heads dim), feed_forward.q is (batch positions n_heads head_dim)"),
         ('of = ["q"], with', 'of = ["q", "x"], with', "feed_forward.q_norm: is rms_norm of x; given feed_forward.q, ffn_norm"),
@@ -182,7 +187,7 @@ def test_given_a_parameter_there_is_none_of(overlay: Overlay) -> None:
 
 def test_a_number_of_the_configuration_comes_before_the_architectures(overlay: Overlay) -> None:
     """A default that wins silently would hide a window."""
-    library = changed(overlay, attention('window = "my_window"'), end="[numbers]\nmy_window = 7\n")
+    library = changed(overlay, attention('window = "my_window"'), MY_WINDOW)
     numbers = {"norm_eps": 1e-5, "rope_theta": 1e4}
     assert steps(bound(library, numbers=numbers))["attention.masked"].by == 7
     assert steps(bound(library, numbers=numbers | {"my_window": 5.0}))["attention.masked"].by == 5
@@ -199,7 +204,7 @@ def test_a_choice_may_name_a_flag(overlay: Overlay) -> None:
 
 @pytest.mark.parametrize("window", [-1, 2.5, True, "silu"])
 def test_a_window_is_a_whole_number(window: object, overlay: Overlay) -> None:
-    library = changed(overlay, attention('window = "my_window"'), end="[numbers]\nmy_window = 7\n")
+    library = changed(overlay, attention('window = "my_window"'), MY_WINDOW)
     with pytest.raises(ConfigError, match=r"m: attention: a window of .* positions, expected a whole number"):
         bound(library, flags={"my_window": window})
 
@@ -213,6 +218,16 @@ def test_a_rotation_has_a_share_pairs_and_the_settings_of_a_kind_of_layer(overla
         match=r"head_dim \(width of a head\) is 4, of which the share 0.25 rotates: attention rotates 1 entries",
     ):
         bound(changed(overlay, attention("share = 0.25")))
+
+
+def test_a_node_has_its_parameters(overlay: Overlay) -> None:
+    """For notes that depend on them; one that no present step needs may have no value."""
+    graph = bound(changed(overlay, attention('rotary = false, qk_norm = "head"')), numbers={"norm_eps": 1e-5})
+    params = {node.id: node.params for block in graph.blocks for node in block.nodes}
+    assert (params["attention"]["qk_norm"], params["attention"]["scale"]) == ("head", 0.5)
+    assert params["norm"]["gain"] == "plain"
+    with pytest.raises(ConfigError, match="attention needs rope_theta"):
+        params["attention"]["theta"]
 
 
 def test_what_a_step_keeps_has_a_shape(overlay: Overlay) -> None:

@@ -84,8 +84,8 @@ WRONG: dict[str, tuple[str, str, str]] = {
     ),
     "a placeholder that counts nothing": (
         VALUE,
-        VALUE.replace("v_proj", "v_proj.{head}"),
-        "no axis has the index {head}",
+        VALUE.replace("v_proj", "v_proj.{column}"),
+        "no axis has the index {column}",
     ),
     "braces that are no placeholder": (
         NORM,

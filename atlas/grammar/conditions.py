@@ -16,6 +16,11 @@ from atlas.errors import SpecError
 MOST_TERMS = 8
 """Most terms of one condition."""
 
+
+class ConditionFault(SpecError):
+    """A condition that cannot be evaluated; the message does not say where it is."""
+
+
 Values = Mapping[str, bool | int | float | str]
 
 
@@ -23,13 +28,13 @@ def holds(when: str | None, values: Values) -> bool:
     """Whether the condition is met. None is always met.
 
     Raises:
-        SpecError: it uses a name that has no value, or has too many terms.
+        ConditionFault: it uses a name that has no value, or has too many terms.
     """
     if when is None:
         return True
     terms = when.split(" and ")
     if len(terms) > MOST_TERMS:
-        raise SpecError(f"when = {when[:80]!r}: {len(terms):,} terms, expected at most {MOST_TERMS}")
+        raise ConditionFault(f"when = {when[:80]!r}: {len(terms):,} terms, expected at most {MOST_TERMS}")
     return all(_is_met(term.strip(), when, values) for term in terms)
 
 
@@ -45,7 +50,7 @@ def _is_met(term: str, when: str, values: Values) -> bool:
     differs = name.endswith("!")
     name = name.removesuffix("!").strip()
     if name not in values:
-        raise SpecError(f"when = {when[:80]!r}: nothing is called {name[:80]!r}")
+        raise ConditionFault(f"when = {when[:80]!r}: nothing is called {name[:80]!r}")
     value = values[name]
     met = value not in (0, False, "off") if not equals else _equals(value, word.strip())
     return met != (negated or differs)

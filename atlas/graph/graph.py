@@ -109,6 +109,7 @@ class Node:
         of: the input symbols, in the order of the component's ports.
         sets: the symbol of its result.
         declared: the ids of all weights that its component may have, those that are absent here included.
+        params: the component's parameters here; one that nothing needs may have no value, and raises ConfigError when read.
     """
 
     id: str
@@ -119,6 +120,7 @@ class Node:
     sets: str
     shape: Shape
     declared: frozenset[str] = frozenset()
+    params: Mapping[str, Scalar] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from atlas import spec
 from atlas.errors import SpecError
 from atlas.grammar import shapes
 from atlas.grammar.names import Holding, Template, holding
 from atlas.grammar.shapes import REST, Shape, atoms
-from atlas.graph.binding import blocks
 from atlas.graph.conventions import convention, entries, shortened
+from atlas.graph.declared import Declared
 from atlas.graph.graph import Graph, Weight
 
 MOST_NAMES = 1_000_000
@@ -94,7 +93,7 @@ def _rows(graph: Graph, name: str) -> list[Row]:
     table = convention(graph, name)
     where = f"architecture {graph.architecture.id}: conventions.{name}"
     index_axes = {axis.index: word for word, axis in graph.axes.items() if axis.index}
-    declared = _Declared.of(graph)
+    declared = Declared.of(graph)
     found: list[Row] = []
     named: set[tuple[str, str]] = set()
     for entry in entries(table):
@@ -130,58 +129,6 @@ def _rows(graph: Graph, name: str) -> list[Row]:
     if (names := sum(row.count for row in found)) > MOST_NAMES:
         raise SpecError(f"{where}: {names:,} tensors; the limit is {MOST_NAMES:,}")
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """The weights that an architecture's nodes declare, and where this model has them.
-
-    Attributes:
-        known: the ids of all nodes, absent ones included.
-        weights: the ids of the weights that the present nodes may have.
-        locations: (weight, block) of every present weight.
-        blocks: weight -> the blocks that have it.
-    """
-
-    architecture: spec.Architecture
-    known: frozenset[str]
-    bound: frozenset[str]
-    weights: frozenset[str]
-    locations: frozenset[tuple[str, str]]
-    blocks: dict[str, list[str]]
-
-    @staticmethod
-    def of(graph: Graph) -> _Declared:
-        architecture = graph.architecture
-        here = [(block, node) for block in graph.blocks for node in block.nodes]
-        locations = [(weight.id, block.id) for block, node in here for weight in node.weights]
-        places: dict[str, list[str]] = {}
-        for weight, block_id in locations:
-            places.setdefault(weight, []).append(block_id)
-        return _Declared(
-            architecture,
-            blocks.node_ids(architecture),
-            frozenset(node.id for _, node in here),
-            frozenset(weight for _, node in here for weight in node.declared),
-            frozenset(locations),
-            places,
-        )
-
-    def unknown(self, weights: Sequence[str]) -> list[str]:
-        """Those that no component declares. Of an absent node it is not known."""
-        nodes = [weight.partition(".")[0] for weight in weights]
-        return [
-            weight
-            for weight, node in zip(weights, nodes, strict=True)
-            if node not in self.known or (node in self.bound and weight not in self.weights)
-        ]
-
-    def not_in(self, block: str, weights: Sequence[str]) -> list[str]:
-        """The nodes of these weights, if the block lacks one of them."""
-        found = blocks.block(self.architecture, block)
-        known = {node.id for node in found.nodes} if found else set()
-        nodes = [weight.partition(".")[0] for weight in weights]
-        return [] if known.issuperset(nodes) else nodes
 
 
 def _refuse_shared_names(found: Sequence[Row], where: str) -> None:

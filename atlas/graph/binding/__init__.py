@@ -4,7 +4,12 @@
     sizes        the size of every axis, stated or derived
     parts        the top level of the graph in execution order: nodes, and stacks of blocks
     layers       which block each layer of a stack uses
-    nodes        a component at its place: ports, parameters, weights, steps
+    blocks       the nodes of a block, or of a variant of one
+    nodes        a component at its place
+    components   its ports, weights and steps, and those of the components it uses
+    place        where a component stands, and the symbols of its equations there
+    values       what the names of a description mean for the model, and a component's parameters
+    step_checks  whether a step's operation can give its result
 
 Errors in a description are found here and not in an answer: an unknown axis, a port with the wrong shape, a result that the
 operands cannot give, an undeclared weight.

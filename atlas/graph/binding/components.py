@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 from atlas import spec
-from atlas.errors import ConfigError, SpecError
+from atlas.errors import SpecError
 from atlas.grammar import shapes
-from atlas.grammar.conditions import holds
+from atlas.grammar.conditions import ConditionFault, holds
 from atlas.grammar.shapes import LEADING, Shape
-from atlas.graph import operations
+from atlas.graph.binding import step_checks
 from atlas.graph.binding.binding import Binding, known_dtypes
 from atlas.graph.binding.place import MOST_USED, Place, last_words, symbols_of, words_at
 from atlas.graph.binding.values import Params, Values
@@ -94,7 +93,7 @@ class Components:
     def _holds(self, when: str | None, place: Place, what: str) -> bool:
         try:
             return holds(when, place.params)
-        except SpecError as error:
+        except ConditionFault as error:
             raise SpecError(f"component {place.component.id}: {what}: {error.message}") from None
 
     def _used(
@@ -220,46 +219,11 @@ class Components:
                 self.binding.needed(axis, self.dims)
             self.values.read.add(axis)
         if bound.op in ("mask", "cache") and bound.by is not None:
-            bound = replace(bound, by=self._window(bound.by, place))
-        if bound.op == "rotate" and bound.over in self.dims:
-            self._require_planes(bound, place)
-        if problem := operations.fault(bound.op, opened, result, bound.over):
-            raise SpecError(f"{where} {at}: {problem}")
-        if bound.op == "rename":
-            for was, now in zip(opened[0], result, strict=True):
-                if was != now and (was not in self.dims or self.dims[was] != self.dims.get(now)):
-                    sizes = f"{self.dims.get(was, 'free')} and {self.dims.get(now, 'free')}"
-                    raise SpecError(f"{where} {at}: cannot rename {was} to {now}: their sizes are {sizes}")
+            bound = replace(bound, by=step_checks.window(bound.by, self.binding, place.where))
+        step_checks.check(bound, opened, result, self.dims, self.binding, f"{where} {at}")
         if bound.op == "top_k" and bound.over is not None:
             self.indexes[bound.sets] = bound.over
         return bound
-
-    def _window(self, window: Scalar, place: Place) -> int:
-        """The positions that a mask or a cache is limited to; 0 for no limit.
-
-        Raises:
-            ConfigError: it is not a whole number.
-        """
-        if isinstance(window, str) or window is True or not (0 <= window < math.inf) or int(window) != window:
-            raise ConfigError(
-                f"{self.binding.model.id}: {place.where}: a window of {window!r} positions, expected a whole number"
-            )
-        return int(window)
-
-    def _require_planes(self, step: Step, place: Place) -> None:
-        """Refuse a rotation of entries that do not form planes of two.
-
-        Raises:
-            ConfigError: their number is odd, or none rotates.
-        """
-        width = self.dims[step.over or ""]
-        rotated = int(width * step.share)
-        if rotated < 2 or rotated % 2 or step.share > 1:
-            share = "" if step.share == 1 else f", of which the share {step.share:g} rotates"
-            raise ConfigError(
-                f"{self.binding.model.id}: {self.binding.meaning(step.over or '')} is {width:,}{share}: {place.where} "
-                f"rotates {rotated:,} entries, expected planes of two"
-            )
 
     @staticmethod
     def _param(value: spec.Value, place: Place, where: str) -> Scalar:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from atlas import spec
-from atlas.errors import SpecError
-from atlas.grammar.conditions import holds
+from atlas.grammar.conditions import ConditionFault, holds
 from atlas.grammar.shapes import Shape
 from atlas.graph.binding.binding import Binding
 from atlas.graph.binding.components import Components
@@ -34,7 +33,7 @@ class Nodes:
         """
         try:
             return holds(when, self.values)
-        except SpecError as error:
+        except ConditionFault as error:
             raise self.binding.fault(where, error.message) from None
 
     def bind(self, node: spec.Node, known: dict[str, Shape], axes: Mapping[str, str]) -> Node:
@@ -73,4 +72,5 @@ class Nodes:
             sets=last.sets,
             shape=last.shape,
             declared=weight_ids(component, self.binding.library, node.id),
+            params=params,
         )
