@@ -39,6 +39,7 @@ GOOD: list[tuple[str, list[str], str, str | None]] = [
     ("softmax_sink", ["b k t s", "k"], "b k t s", "s"),
     ("alibi", ["b k t keys"], "b k t keys", "k"),
     ("convolve", ["batch positions d", "d w"], "batch positions d", None),
+    ("mixer_share", ["b t n", "b t x"], "b t x", "n"),
     ("delta_rule", ["b t k h", "b t k h", "b t k g v", "b t k g", "b t k g"], "b t k g v", None),
 ]
 

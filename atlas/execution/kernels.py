@@ -228,6 +228,26 @@ GROUPS = ("n_expert_groups", "n_groups_per_token")
 """The axes that say how many groups of experts there are, and of how many a token may visit experts."""
 
 
+def _mixer_share(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
+    """Sparse mixer (Liu, Gao and Chen, 2023), at inference.
+
+    The weight of the j-th chosen expert c is its softmax over the experts that are not chosen before it and whose score x is
+    near its own: (x_c − x) / max(|x|, x_c) ≤ 2 · by.
+    """
+    by = 2 * _number(step)
+
+    def share(state: ExecutionState, scores: Tensor, chosen: Tensor) -> Tensor:
+        left, found = scores, []
+        for each in chosen.split(1, -1):
+            best = left.gather(-1, each)
+            far = (best - left) / torch.maximum(scores.abs(), best) > by
+            found.append(torch.softmax(left.masked_fill(far, -torch.inf), -1).gather(-1, each))
+            left = left.scatter(-1, each, -torch.inf)
+        return torch.cat(found, -1)
+
+    return share
+
+
 def _sum(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     along = _dimension(step, step.over, step.of[0].shape)
     return lambda state, x: x.sum(along)
@@ -302,6 +322,7 @@ BUILDERS: dict[str, Callable[[Step, Graph, AxisOrder], Kernel]] = {
     "l2norm": _along(lambda x, along, by: x * torch.rsqrt(x.pow(2).sum(along, keepdim=True) + by)),
     "normalize": _along(lambda x, along, by: x / (x.sum(along, keepdim=True) + by)),
     "best_groups": _best_groups,
+    "mixer_share": _mixer_share,
 }
 
 ROUTED: dict[str, Callable[[Step, Graph], Kernel]] = {"contract": routed_product, "add": routed_add}

@@ -86,6 +86,13 @@ def _alibi(operands: Sequence[Axes], result: Axes, over: str | None) -> str | No
     return _same(operands, result, over)
 
 
+def _mixer_share(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+    scores, chosen = operands
+    if over not in scores or scores[:-1] != chosen[:-1] or scores[-1] != over:
+        return f"its scores end with {over}, and the choice has their other axes and one more"
+    return _same([chosen], result, None)
+
+
 def _convolve(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
     x, kernel = operands
     if x != result:
@@ -145,12 +152,14 @@ OPERATIONS: dict[str, tuple[int, Check]] = {
     "softmax_sink": (2, _sinks),
     "alibi": (1, _alibi),
     "best_groups": (1, _same),
+    "mixer_share": (2, _mixer_share),
     "convolve": (2, _convolve),
     "delta_rule": (5, _delta_rule),
 }
 
 NEEDS_OVER = {
     "rms", "rotate", "softmax", "softmax_sink", "sum", "top_k", "standardize", "l2norm", "normalize", "alibi", "best_groups",
+    "mixer_share",
 }  # fmt: skip
 """Operations that run over an axis: of `alibi` the heads, of `best_groups` the experts."""
 

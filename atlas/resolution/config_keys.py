@@ -172,7 +172,8 @@ class Reading:
 
     def _use(self, key: str, name: str, value: Any) -> None:
         flag = self.architecture.flags.get(name, self.table.defaults.get(name))
-        if key in self.table.words and isinstance(value, bool | str):
+        words = self.table.words.get(key)
+        if words is not None and (isinstance(value, bool | str) or (isinstance(value, int) and str(value) in words)):
             self._use_word(key, name, value)
         elif name == "rope":
             self._use_rope(key, value)
@@ -221,7 +222,7 @@ class Reading:
     def _use_word(self, key: str, name: str, value: Any) -> None:
         """A word that the table translates; another one is a gap."""
         words = self.table.words[key]
-        word = words.get(str(value).lower() if isinstance(value, bool) else value)
+        word = words.get(str(value).lower() if isinstance(value, bool) else str(value))
         if word is None:
             known = ", ".join(sorted(words))
             self.gaps.append(

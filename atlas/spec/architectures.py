@@ -116,7 +116,8 @@ class Convention(Spec):
     """Whether a tied matrix is stored under both of its names."""
     former: list["Former"] = []
     """Names that early checkpoints have instead."""
-    tensors: dict[str, str | list[str] | Row]
+    tensors: dict[str, str | list[str] | Row] = {}
+    """A tensor's name, with placeholders -> the weights in it; may be empty where the convention is like another one."""
 
 
 class Computes(Spec):

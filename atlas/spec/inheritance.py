@@ -187,7 +187,7 @@ def _replace_rows(base: Table, own: Table, result: Table) -> None:
             **result["conventions"],
             name: {
                 **into,
-                "tensors": {key: row for key, row in into["tensors"].items() if key not in gone},
+                "tensors": {key: row for key, row in into.get("tensors", {}).items() if key not in gone},
                 "inherited": [key for key in inherited if key not in rows and key not in gone],
             },
         }
