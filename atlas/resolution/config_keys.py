@@ -97,6 +97,8 @@ class Reading:
         table = self.table
         for key, flag in table.present.items():
             self.flags[flag] = config.get(key) is not None
+        for key, rule in table.differs.items():
+            self.flags[rule.flag] = config.get(key) not in (None, config.get(rule.other))
         others: dict[str, Any] = {}
         for key, value in config.items():
             if value is None or key in table.when or self._is_known(key, value, config):

@@ -155,6 +155,13 @@ class Generation(Spec):
     defaults: dict[str, Value] = {}
 
 
+class Differs(Spec):
+    """A flag that is set if a key states another value than a second key."""
+
+    other: str = Field(alias="from")
+    flag: str
+
+
 class Config(Spec):
     """The meaning of the keys of a configuration file. A key that is in none of these tables is unknown."""
 
@@ -173,6 +180,8 @@ class Config(Spec):
     """Key -> the words it may state -> what they mean here. Another word is not described."""
     present: dict[str, str] = {}
     """Key -> the flag that is set if the key states a value, and not set if it is absent or null."""
+    differs: dict[str, Differs] = {}
+    """Key -> the flag that is set if its value is another one than a second key's."""
     when: dict[str, str] = {}
     """Key -> a condition on flags and numbers; if it is not met, the key is ignored."""
     patterns: dict[str, list[Word]] = {}

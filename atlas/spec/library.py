@@ -43,7 +43,7 @@ MOST_FAULTS = 20
 _BY_KEY = ("used", "absent", "only", "computes", "agrees", "expects", "words", "present", "when")
 """Fields of a configuration table by key: a key that the extending table mentions has only the rules that it states."""
 
-_BY_NAME = ("defaults", "patterns", "rope_kinds")
+_BY_NAME = ("defaults", "patterns", "rope_kinds", "differs")
 """Fields by our own names."""
 
 MOST_EXTENDED = 8

@@ -24,6 +24,9 @@ PROMPTS = (1, 13, 40)
 QUERIES_AND_KEYS = ("q_", "k_", "kv_", "qkv", "query", "key", "c_attn", "Wqkv")
 """Parts of the names of matrices that are drawn larger, so that attention is far from uniform."""
 
+IMPLEMENTATION = {"falcon": "sdpa"}
+"""transformers' attention to compare with, where it is not the eager one: Falcon's eager attention adds ALiBi twice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -51,9 +54,8 @@ def reference(settings: dict[str, Any], folder: Path, seed: int = 0) -> Any:
 
     torch.manual_seed(seed)
     config = transformers.AutoConfig.for_model(**settings)
-    config._attn_implementation = "eager"
     config._experts_implementation = "eager"
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=IMPLEMENTATION.get(settings["model_type"], "eager")).float().eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1:
