@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 
 CODES = (
     "pointer", "adapter", "header", "config", "index", "missing", "unexpected", "shape", "tied", "duplicate", "dtype",
-    "truncated", "trailing", "offsets", "nonfinite", "hash", "zero", "loader", "quantisation", "release", "buffer", "redundant", "stray",
+    "truncated", "trailing", "offsets", "nonfinite", "hash", "zero", "loader", "quantisation", "release", "buffer", "redundant", "stray", "apart",
 )  # fmt: skip
 
 

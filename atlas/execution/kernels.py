@@ -238,7 +238,7 @@ def _mixer_share(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
 
     def share(state: ExecutionState, scores: Tensor, chosen: Tensor) -> Tensor:
         left, found = scores, []
-        for each in chosen.split(1, -1):
+        for each in torch.split(chosen, 1, -1):
             best = left.gather(-1, each)
             far = (best - left) / torch.maximum(scores.abs(), best) > by
             found.append(torch.softmax(left.masked_fill(far, -torch.inf), -1).gather(-1, each))

@@ -175,7 +175,9 @@ class Reading:
     def _use(self, key: str, name: str, value: Any) -> None:
         flag = self.architecture.flags.get(name, self.table.defaults.get(name))
         words = self.table.words.get(key)
-        if words is not None and (isinstance(value, bool | str) or (isinstance(value, int) and str(value) in words)):
+        if words is not None and (
+            isinstance(value, bool | str) or (isinstance(value, int) and str(value) in words)
+        ):
             self._use_word(key, name, value)
         elif name == "rope":
             self._use_rope(key, value)

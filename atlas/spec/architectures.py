@@ -110,6 +110,10 @@ class Convention(Spec):
     """Another convention, whose rows this one has except for the weights that its own rows name."""
     inherited: list[str] = []
     """Rows of an architecture that this one is built like; filled in by the library. They may name weights that are absent."""
+    within: list["Former"] = []
+    """How the names begin in checkpoints of a multimodal model, of which this is the language model: `replace` gives ours."""
+    buffers: list[str] = []
+    """Ends of names of tensors that old files store and loaders compute anew: `.rotary_emb.inv_freq`."""
     apart: dict[str, str] = {}
     """A pattern of names, with `{n_layers}` and other axes for their sizes -> what these tensors are; they are counted apart."""
     stores_tied: bool = False

@@ -11,16 +11,12 @@ from dataclasses import dataclass, field
 
 from atlas.checkpoint.header import Tensor
 from atlas.checkpoint.inventory import Inventory
+from atlas.graph.conventions import Apart
 from atlas.graph.graph import Graph
 from atlas.graph.tensors import Row, convention
 from atlas.verification.description import Description
 from atlas.verification.naming import Naming, layer_of
 from atlas.verification.share_joining import join
-
-BUFFERS = (
-    ".rotary_emb.inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached", ".inner_attention.rope.freqs", ".rope.freqs",
-)  # fmt: skip
-"""Tables of the rotary embedding, as old files store them; loaders compute them anew."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,6 +28,7 @@ class Comparison:
         found: every stored tensor; joined to a whole if each file holds a share.
         renamed: stored name -> declared name, where the two differ.
         buffers, copies: tensors that are not counted: old buffers, and a stored copy of a tied matrix.
+        apart: what they are -> tensors that the forward pass does not use, or that belong to parts that are not described.
         stored_as_copy: matrix that is not stored -> the copy, tied to it, that is stored instead and counts as it.
         missing, unexpected, mismatched: tensors that no cause has explained yet.
         any_dtype: tensors whose dtype needs no further finding.
@@ -47,6 +44,7 @@ class Comparison:
     renamed: Mapping[str, str]
     buffers: dict[str, Tensor] = field(default_factory=dict)
     copies: dict[str, Tensor] = field(default_factory=dict)
+    apart: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     stored_as_copy: Mapping[str, str] = field(default_factory=dict)
     missing: dict[str, Row] = field(default_factory=dict)
     unexpected: dict[str, Tensor] = field(default_factory=dict)
@@ -119,6 +117,8 @@ def compare(description: Description, naming: Naming, inventory: Inventory) -> C
         elif tensor.shape != row.shape:
             comparison.mismatched[name] = tensor
     modules: set[str] | None = None
+    buffers = tuple(convention(description.graph, naming.table.convention).buffers)
+    apart = Apart(description.graph, naming.table.convention)
     for name, tensor in found.items():
         if name in needed:
             continue
@@ -127,7 +127,12 @@ def compare(description: Description, naming: Naming, inventory: Inventory) -> C
         else:
             if modules is None:
                 modules = _modules(naming)
-            (comparison.buffers if _is_buffer(name, modules) else comparison.unexpected)[name] = tensor
+            if _is_buffer(name, modules, buffers):
+                comparison.buffers[name] = tensor
+            elif (what := _apart(name, tensor, description, naming, apart)) is not None:
+                comparison.apart.setdefault(what, {})[name] = tensor
+            else:
+                comparison.unexpected[name] = tensor
     if inventory.unread and not inventory.places:
         comparison.missing.clear()
     comparison.explained(map(comparison.ours, inventory.misplaced.in_no_file))
@@ -145,12 +150,25 @@ def _modules(naming: Naming) -> set[str]:
     return modules
 
 
-def _is_buffer(name: str, modules: Set[str]) -> bool:
+OTHER_PARTS = "other parts of the multimodal model, which are not described"
+
+
+def _apart(name: str, tensor: Tensor, description: Description, naming: Naming, apart: Apart) -> str | None:
+    """What an undeclared tensor is if it has no part in the forward pass; None if that is not known."""
+    if (what := apart.what(name)) is not None:
+        return what
+    if not description.graph.model.text_part:
+        return None
+    begins = naming.inside or {f"{each.partition('.')[0]}." for each in naming.table.needed}
+    return None if tensor.name.startswith(tuple(begins)) else OTHER_PARTS
+
+
+def _is_buffer(name: str, modules: Set[str], buffers: tuple[str, ...]) -> bool:
     """Whether this is an old buffer of a declared module. One of a layer that the model does not have is not."""
-    if not name.endswith(BUFFERS):
+    if not name.endswith(buffers):
         # The buffer of the model itself, whose name has no module before it.
-        return name in (buffer[1:] for buffer in BUFFERS)
-    return any(name.endswith(buffer) and name.removesuffix(buffer) in modules for buffer in BUFFERS)
+        return name in (buffer[1:] for buffer in buffers)
+    return any(name.endswith(buffer) and name.removesuffix(buffer) in modules for buffer in buffers)
 
 
 def _stored_as_copy(

@@ -80,12 +80,17 @@ class FormerNames:
 
     title: str
     replace: tuple[tuple[str, str], ...]
+    usual: bool = False
+    """Whether the checkpoint is expected to have such names, those of the model inside a multimodal one."""
 
     def __call__(self, name: str) -> str | None:
         """The declared name; None if it is the same."""
         renamed = name
         for part, replacement in self.replace:
-            renamed = renamed.replace(part, replacement)
+            if not self.usual:
+                renamed = renamed.replace(part, replacement)
+            elif name.startswith(part):
+                return replacement + name[len(part) :]
         return renamed if renamed != name else None
 
 
@@ -95,6 +100,13 @@ class Naming:
 
     table: Table
     renaming: Renaming | FormerNames | None = None
+
+    @property
+    def inside(self) -> set[str]:
+        """How stored names of the language model inside a multimodal model begin; empty for other checkpoints."""
+        if not isinstance(self.renaming, FormerNames) or not self.renaming.usual:
+            return set()
+        return {part for part, _ in self.renaming.replace}
 
     def renamed(self, names: Set[str]) -> dict[str, str]:
         """Stored name -> declared name, where the two differ."""
@@ -121,7 +133,16 @@ def recognise(graph: Graph, names: Set[str]) -> Naming | None:
             FormerNames(each.title, tuple(each.replace.items()))
             for each in tensors.convention(graph, table.convention).former
         ]
-        candidates: list[Renaming | FormerNames] = [*former, *_renamings(names, strange, table.needed)]
+        within = [
+            FormerNames(each.title, tuple(each.replace.items()), usual=True)
+            for each in tensors.convention(graph, table.convention).within
+            if graph.model.text_part
+        ]
+        candidates: list[Renaming | FormerNames] = [
+            *within,
+            *former,
+            *_renamings(names, strange, table.needed),
+        ]
         for renaming in candidates:
             naming = Naming(table, renaming)
             others = (renaming(name) for name in strange)

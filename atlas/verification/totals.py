@@ -32,7 +32,8 @@ def totals(comparison: Comparison) -> Totals:
     absent = comparison.needed.keys() - (comparison.found.keys() - incomplete)
     odd = [name for name in odd if name not in incomplete]
     whole = needed - Counter(id(comparison.needed[name]) for name in (*odd, *absent))
-    aside = {*comparison.buffers, *comparison.copies, *comparison.mismatched.keys() - odd}
+    apart = {name for tensors in comparison.apart.values() for name in tensors}
+    aside = {*comparison.buffers, *comparison.copies, *apart, *comparison.mismatched.keys() - odd}
     stored = {name: tensor for name, tensor in comparison.found.items() if name not in aside}
     counted = [tensor for name, tensor in stored.items() if name not in incomplete]
     lost = _lost(comparison.inventory, lambda name: comparison.ours(name) not in aside)

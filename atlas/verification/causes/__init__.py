@@ -56,5 +56,6 @@ def findings(comparison: Comparison) -> Iterator[Finding]:
         tied.only_copy,
         tied.copies,
         unexplained.buffers,
+        unexplained.apart,
     ):
         yield from cause(comparison)

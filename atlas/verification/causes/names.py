@@ -50,6 +50,8 @@ def of_another_model(comparison: Comparison) -> Iterator[Finding]:
 def prefixed(comparison: Comparison) -> Iterator[Finding]:
     """A prefix of the names, or a word inside them: reported once, and ignored for all else."""
     renaming = comparison.naming.renaming
+    if isinstance(renaming, FormerNames) and renaming.usual:
+        return
     if isinstance(renaming, FormerNames):
         yield from _former(comparison, renaming)
     elif renaming is not None and not (comparison.unmerged and renaming.part == BASE_LAYER):

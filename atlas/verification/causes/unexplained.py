@@ -66,13 +66,29 @@ def unexpected(comparison: Comparison) -> Iterator[Finding]:
 
 
 def buffers(comparison: Comparison) -> Iterator[Finding]:
-    """Tables of the rotary embedding, as old files store them."""
+    """Tables and masks that old files store and loaders compute anew."""
     names = list(comparison.buffers)
     if names:
         yield note(
             code="buffer",
             tensor=names[0],
             count=len(names),
-            message=f"{formatting.name_list(names)} ({formatting.tensor_count(len(names))}): old rotary buffers, not counted; loaders "
+            message=f"{formatting.name_list(names)} ({formatting.tensor_count(len(names))}): old buffers, not counted; loaders "
             "compute them anew",
+        )
+
+
+def apart(comparison: Comparison) -> Iterator[Finding]:
+    """Tensors that the described model does not use, summed: of multi-token prediction, of a multimodal model's other parts."""
+    for what, tensors in comparison.apart.items():
+        first = next(iter(tensors.values()))
+        elements = sum(tensor.elements for tensor in tensors.values())
+        yield note(
+            code="apart",
+            tensor=first.name,
+            file=comparison.inventory.file_of(first),
+            found=elements,
+            count=len(tensors),
+            message=f"{formatting.tensor_count(len(tensors))} with {elements:,} parameters, such as {first.name}: {what}; only "
+            "their headers were checked",
         )
