@@ -37,6 +37,13 @@ def show(result: Verification) -> None:
     if rows and result.tensors.found:
         console.line()
         console.out(console.table(["parameters", "expected", "found", "difference"], rows, right=[1, 2, 3]))
+    if result.model is None and result.dtypes:
+        stored = [
+            [each.dtype, f"{each.tensors:,}", f"{each.elements:,}", f"{each.bytes:,}"]
+            for each in result.dtypes
+        ]
+        console.line()
+        console.out(console.table(["stored dtype", "tensors", "elements", "bytes"], stored, right=[1, 2, 3]))
 
 
 def show_as(form: Literal["github", "junit"], outcomes: Sequence[Verification | Failed]) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 from atlas import spec
 from atlas.errors import AtlasError, ConfigError, SpecError, UndescribedConfigError, shown
+from atlas.resolution.nearest import nearest
 from atlas.spec.library import Library
 from atlas.spec.registry import Claim
 
-MOST_NAMED = 60
+MOST_NAMED = 5
 """Most described model types that a message names."""
 
 
@@ -33,12 +34,24 @@ def table(
     found = [] if not isinstance(name, str) else claimed(name, config, library, file)
     if not found:
         stated = repr(name)[:80] if isinstance(name, str) else shown(name)
-        known = described(library, file)
-        more = f" and {len(known) - MOST_NAMED:,} more" if len(known) > MOST_NAMED else ""
+        what = library.kind_of(name) if isinstance(name, str) else None
+        if what:
+            raise UndescribedConfigError(
+                f"{id}: model_type {stated} is {what}; only decoder-only language models are described"
+            )
+        near = nearest(config, library) if file == "config.json" else None
         raise UndescribedConfigError(
-            f"{id}: model_type {stated} is not described yet; described are {', '.join(known[:MOST_NAMED])}{more}"
+            f"{id}: model_type {stated} is not described yet; {_count(described(library, file))}",
+            hint=near.clause if near else "",
         )
     return found[0]
+
+
+def _count(known: list[str]) -> str:
+    """`described are a and b`, or how many there are."""
+    if len(known) <= MOST_NAMED:
+        return f"described are {' and '.join(known)}"
+    return f"{len(known):,} are described"
 
 
 def claimed(

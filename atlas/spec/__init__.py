@@ -26,7 +26,7 @@ from atlas.spec.axes import Axis
 from atlas.spec.bibliography import Bibliography, Cite, Source
 from atlas.spec.catalogue import Catalogue, CatalogueEntry, Named
 from atlas.spec.components import Component, Step, Weight
-from atlas.spec.models import Conflict, Entry, Family
+from atlas.spec.models import Conflict, Entry, Family, UndescribedKind
 from atlas.spec.quantisations import Quantisation
 from atlas.spec.table import Note, Spec, Value, Words
 from atlas.spec.topics import Topic
@@ -61,6 +61,7 @@ __all__ = [
     "Stack",
     "Step",
     "Topic",
+    "UndescribedKind",
     "Value",
     "Variant",
     "Weight",

@@ -24,6 +24,7 @@ T = TypeVar("T", bound=spec.Spec)
 
 PARTS = (
     "axes.toml",
+    "undescribed.toml",
     "bibliography",
     "components",
     "architectures",
@@ -219,6 +220,21 @@ class Library:
                 )
             self._raw[name] = path, self._read(path)
         return self._raw[name]
+
+    def kind_of(self, model_type: str) -> str | None:
+        """What a model of a kind that is not described is, as the end of a sentence; None if that is not known.
+
+        Raises:
+            SpecError: `undescribed.toml` is faulty.
+        """
+        for folder in reversed(self.folders):
+            path = folder / "undescribed.toml"
+            if is_there(path):
+                for name, table in self._read(path).items():
+                    kind = validate(spec.UndescribedKind, table, f"{path}: {name}")
+                    if model_type in kind.model_types:
+                        return kind.what
+        return None
 
     @cached_property
     def claims(self) -> dict[str, list[registry.Claim]]:

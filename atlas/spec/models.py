@@ -45,3 +45,10 @@ class Family(Spec):
     follows: str | None = None
     kind: str
     models: list[Entry]
+
+
+class UndescribedKind(Spec):
+    """A kind of models that is not described."""
+
+    what: str
+    model_types: list[str]

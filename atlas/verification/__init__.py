@@ -28,7 +28,7 @@ from atlas.verification.description import Description, NoDescription, configura
 from atlas.verification.naming import Naming, declared_names, recognise
 from atlas.verification.release import check as check_release
 from atlas.verification.result import Checked, File, Source, Verdict, Verification
-from atlas.verification.totals import totals, undescribed
+from atlas.verification.totals import by_dtype, totals, undescribed
 
 __all__ = ["Verification", "verify"]
 
@@ -115,6 +115,7 @@ def verify(
         verdict=_verdict(judgement, unknown),
         checked=_checked(inventory, deep=deep, release=bool(release) and only is None, hashed=checked),
         indexed=bool(inventory.places),
+        dtypes=by_dtype(inventory),
         tensors=sums.tensors,
         parameters=sums.parameters,
         bytes=sums.bytes,

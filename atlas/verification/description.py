@@ -13,6 +13,7 @@ from atlas.graph.binding import bind
 from atlas.graph.graph import Graph
 from atlas.resolution import config, quantisation
 from atlas.resolution.model import Model, require_described
+from atlas.resolution.nearest import nearest
 from atlas.resolution.resolve import resolve
 from atlas.resolution.settings import decode
 from atlas.spec.library import Library
@@ -133,7 +134,9 @@ def find_description(
             code = "quantisation"
         return _bound(replace(found, id=repo) if repo else found, library, file)
     except (NotDescribed, UndescribedConfigError) as error:
-        refused, readable = error, True
+        near = nearest(settings, library, inventory.known_names())
+        message = error.message + (f"; {near.clause}" if near else f"; {error.hint}" if error.hint else "")
+        return NoDescription(unreadable(code=code, file=file, message=message), readable=True)
     except (ConfigError, CheckpointError) as error:
         refused = error
     finding = unreadable(code=code, file=file, message=said(refused.message, refused.hint))

@@ -55,6 +55,16 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
+class DtypeTotal:
+    """What is stored in one dtype."""
+
+    dtype: str
+    tensors: int
+    elements: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class File:
     """A weight file of the model.
 
@@ -92,6 +102,7 @@ class Verification(Tabular):
         files: the weight files that were checked.
         deep: whether the data was read too.
         indexed: whether an index lists the tensors.
+        dtypes: all that is stored, by dtype, whether it is declared or not.
         requests: sent over the network.
     """
 
@@ -114,6 +125,7 @@ class Verification(Tabular):
     seconds: float
     checked: tuple[Checked, ...] = ()  # receipts of earlier versions do not have it
     indexed: bool = False
+    dtypes: tuple[DtypeTotal, ...] = ()
 
     @property
     def exit_code(self) -> int:

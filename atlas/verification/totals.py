@@ -11,7 +11,7 @@ from atlas import dtypes
 from atlas.checkpoint.header import Tensor
 from atlas.checkpoint.inventory import Inventory
 from atlas.verification.comparison import Comparison
-from atlas.verification.result import Amount, Component
+from atlas.verification.result import Amount, Component, DtypeTotal
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,19 @@ def _lost(inventory: Inventory, counts: Callable[[str], bool]) -> int:
                 and (inventory.shares or inventory.tensors.get(tensor.name) is tensor)
             )
     return lost
+
+
+def by_dtype(inventory: Inventory) -> tuple[DtypeTotal, ...]:
+    """What is stored in each dtype, the most bytes first."""
+    found: dict[str, list[Tensor]] = {}
+    for header in inventory.headers.values():
+        for tensor in header.tensors.values():
+            found.setdefault(tensor.dtype, []).append(tensor)
+    rows = [
+        DtypeTotal(dtype, len(tensors), sum(tensor.elements for tensor in tensors), _bytes(tensors))
+        for dtype, tensors in found.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.bytes, row.dtype)))
 
 
 def undescribed(inventory: Inventory) -> Totals:
