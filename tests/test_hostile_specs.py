@@ -123,14 +123,14 @@ def test_places_that_are_none(at: str, overlay: Overlay) -> None:
 @pytest.mark.parametrize("name", ["../../secret", "/etc/secret", "a" * 300, "\\u0000", "x/../glu", "."])
 def test_a_name_never_leads_out_of_its_folder(name: str, overlay: Overlay, tmp_path: Path) -> None:
     (tmp_path / "secret.toml").write_text("id = 'secret'")
-    text = (builtin_folder() / "architectures" / "llama.toml").read_text()
+    text = (builtin_folder() / "architectures" / "decoder.toml").read_text()
     assert 'is = "glu"' in text
     glu = (
         builtin_folder() / "components" / "glu.toml"
     ).read_text()  # so that the folder is there to lead out of
     library = overlay(
         {
-            "architectures/llama.toml": text.replace('is = "glu"', f'is = "{name}"'),
+            "architectures/decoder.toml": text.replace('is = "glu"', f'is = "{name}"'),
             "components/glu.toml": glu,
         }
     )

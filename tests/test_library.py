@@ -71,6 +71,7 @@ def test_nothing_else_lies_there() -> None:
     assert {path.suffix for path in builtin_folder().rglob("*") if path.is_file()} == {".toml"}
     assert {Path(file).parts[0] for file in FILES} == {
         "axes.toml",
+        "undescribed.toml",
         "bibliography",
         "components",
         "architectures",
@@ -112,14 +113,28 @@ def axes_used(
                 yield from (*node.axes, *node.axes.values())
         for convention in architecture.conventions.values():
             for row in convention.tensors.values():
-                layout = holding(row if isinstance(row, str) else row.holds).layout or ()
-                yield from (axis for axis in shapes.atoms(layout) if axis != shapes.REST)
+                held = row.holds if isinstance(row, spec.Row) else row
+                for text in [held] if isinstance(held, str) else held:
+                    layout = holding(text).layout or ()
+                    yield from (axis for axis in shapes.atoms(layout) if axis != shapes.REST)
+        for variant in architecture.variants.values():
+            yield from (*variant.axes, *variant.axes.values())
+        for part in architecture.graph:
+            if part.node is not None:
+                yield from (*part.node.axes, *part.node.axes.values())
+        for table in architecture.configs.values():
+            names = [
+                name
+                for names in table.used.values()
+                for name in ([names] if isinstance(names, str) else names)
+            ]
+            yield from (name for name in names if name in library.axes)
 
 
 def test_every_axis_used_is_known_and_every_axis_known_is_used(
     library: Library, components: list[spec.Component], architectures: list[spec.Architecture]
 ) -> None:
-    used = set(axes_used(library, components, architectures)) - OPEN_SIZES
+    used = set(axes_used(library, components, architectures)) - OPEN_SIZES - {shapes.LEADING}
     assert used == set(library.axes)
 
 
@@ -127,12 +142,19 @@ def test_symbols_and_placeholders_mean_one_axis_each(library: Library) -> None:
     symbols = [axis.symbol for axis in library.axes.values()]
     assert len(set(symbols)) == len(symbols)
     indices = [axis.index for axis in library.axes.values() if axis.index]
-    assert indices == ["layer"]
+    assert indices == ["layer", "head", "kv_head", "expert"]
     assert all(axis.meaning for axis in library.axes.values())
 
 
 def test_products_of_axes_end_in_simple_ones(library: Library) -> None:
-    assert library.parts == {"n_heads": ("n_kv_heads", "group"), "head_dim": ("pair", "two")}
+    assert library.parts == {
+        "n_heads": ("n_kv_heads", "group"),
+        "head_dim": ("two", "pair"),
+        "q_dim": ("n_heads", "head_dim"),
+        "kv_dim": ("n_kv_heads", "head_dim"),
+        "n_linear_value_heads": ("n_linear_key_heads", "value_group"),
+        "n_global_heads": ("n_global_kv_heads", "global_group"),
+    }
 
 
 # ---------------------------------------------------------------- words
@@ -143,7 +165,7 @@ def test_every_component_and_step_says_what_it_does(components: list[spec.Compon
         for field in ("title", "summary", "expression", "text", "latex"):
             assert getattr(component, field), f"{component.id}: {field}"
         for step in component.steps:
-            for field in ("text", "latex", "symbol"):
+            for field in ("symbol",) if step.use else ("text", "latex", "symbol"):
                 assert getattr(step, field), f"{component.id}.{step.id}: {field}"
 
 

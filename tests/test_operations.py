@@ -33,7 +33,20 @@ GOOD: list[tuple[str, list[str], str, str | None]] = [
     ("pick", ["b t x"], "b t x", None),
     ("cache", ["b positions k h"], "b keys k h", None),
     ("rename", ["b patches h"], "b seen h", None),
-    *((op, ["b t d"], "b t d", None) for op in ("plus", "clamp", "clamp_max", "softcap", "softplus", "exp", "negate", "regroup", "scale_rounded")),
+    *(
+        (op, ["b t d"], "b t d", None)
+        for op in (
+            "plus",
+            "clamp",
+            "clamp_max",
+            "softcap",
+            "softplus",
+            "exp",
+            "negate",
+            "regroup",
+            "scale_rounded",
+        )
+    ),
     *((op, ["b t d"], "b t d", "d") for op in ("standardize", "l2norm", "normalize", "best_groups")),
     ("subtract", ["b t d", "d"], "b t d", None),
     ("softmax_sink", ["b k t s", "k"], "b k t s", "s"),
@@ -64,14 +77,50 @@ BAD: list[tuple[str, list[str], str, str | None, str]] = [
     ("cache", ["b t k"], "b t k", None, "on keys"),
     ("rename", ["b patches h"], "b h", None, "its operand has the axes (b patches h)"),
     ("rename", ["b patches h"], "b patches h", None, "no axis is renamed"),
-    ("softmax_sink", ["b k t s", "s"], "b k t s", "s", "the sinks have s, expected axes of the scores other than s"),
+    (
+        "softmax_sink",
+        ["b k t s", "s"],
+        "b k t s",
+        "s",
+        "the sinks have s, expected axes of the scores other than s",
+    ),
     ("alibi", ["b k t s"], "b k t s", "k", "there is no axis keys"),
-    ("convolve", ["batch positions d", "w d"], "batch positions d", None, "its kernel has the operand's axes without"),
+    (
+        "convolve",
+        ["batch positions d", "w d"],
+        "batch positions d",
+        None,
+        "its kernel has the operand's axes without",
+    ),
     ("convolve", ["b t d", "d w"], "b t d", None, "its kernel has the operand's axes without"),
-    ("delta_rule", ["b t k h", "b t k g", "b t k v", "b t k", "b t k"], "b t k v", None, "queries and keys must have the same"),
-    ("delta_rule", ["b t k h", "b t k h", "b t j v", "b t j", "b t j"], "b t j v", None, "values must have their axes"),
-    ("delta_rule", ["b t k h", "b t k h", "b t k v", "b t", "b t k"], "b t k v", None, "decay and strength must have"),
-    ("delta_rule", ["b t k h", "b t k h", "b t k v", "b t k", "b t k"], "b t k h", None, "its result is (b t k v)"),
+    (
+        "delta_rule",
+        ["b t k h", "b t k g", "b t k v", "b t k", "b t k"],
+        "b t k v",
+        None,
+        "queries and keys must have the same",
+    ),
+    (
+        "delta_rule",
+        ["b t k h", "b t k h", "b t j v", "b t j", "b t j"],
+        "b t j v",
+        None,
+        "values must have their axes",
+    ),
+    (
+        "delta_rule",
+        ["b t k h", "b t k h", "b t k v", "b t", "b t k"],
+        "b t k v",
+        None,
+        "decay and strength must have",
+    ),
+    (
+        "delta_rule",
+        ["b t k h", "b t k h", "b t k v", "b t k", "b t k"],
+        "b t k h",
+        None,
+        "its result is (b t k v)",
+    ),
 ]
 
 

@@ -146,10 +146,10 @@ def test_partial_rotation_inside_the_rope_table(key: str, bound: Bound, small: d
 
 
 def test_other_fields_of_the_rope_table_are_unknown(bound: Bound, small: dict[str, Any]) -> None:
-    form = {"rope_type": "default", "mrope_section": [16, 24, 24]}
+    form = {"rope_type": "default", "spin": [16, 24, 24]}
     graph = bound(small | {"rope_scaling": form})
-    assert [each.key for each in graph.model.unknown] == ["rope_scaling.mrope_section"]
-    assert "rope_scaling.mrope_section is unknown" in messages(graph.model)[0]
+    assert [each.key for each in graph.model.unknown] == ["rope_scaling.spin"]
+    assert "rope_scaling.spin is unknown" in messages(graph.model)[0]
 
 
 # ---------------------------------------------------------------- heads
@@ -348,7 +348,7 @@ def test_a_number_among_the_flags_takes_the_configuration_s_value(
 
     file = "architectures/llama.toml"
     text = (builtin_folder() / file).read_text()
-    text = text.replace("mlp_bias = false, head", "mlp_bias = false, gain = 1.0, head")
+    text = text.replace('like  = "decoder"', 'like  = "decoder"\nflags = { gain = 1.0 }')
     text = text.replace("[configs.llama.used]\n", '[configs.llama.used]\nlogit_gain = "gain"\n')
     library = overlay({file: text})
     assert config.describe(small, library, id="m").flags["gain"] == 1.0

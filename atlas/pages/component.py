@@ -23,6 +23,7 @@ def page(parts: Parts, node: Node) -> Page:
         node=node.id,
         kind="learned" if node.weights else "computed",
         words=over(own, base),
+        settings=node.params,
         inputs=[parts.value(operand, node) for operand in node.of],
         outputs=[parts.result(node.steps[-1])],
         accounting=[_amount(parts, weight, alone=len(node.weights) == 1) for weight in node.weights],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 
 from atlas import spec
 from atlas.analyse.trace import shape_of
@@ -12,6 +13,7 @@ from atlas.grammar.conditions import holds
 from atlas.graph import tensors
 from atlas.graph.graph import Graph, Node, Operand, Step, Weight
 from atlas.pages.content import Amount, Code, Equation, Facts, Page, StoredName, Value
+from atlas.resolution.model import Scalar
 from atlas.spec.library import Library
 
 
@@ -45,11 +47,17 @@ class Parts:
         parameters: int = 0,
         stored: Sequence[StoredName] = (),
         notes: Iterable[str] = (),
+        settings: Mapping[str, Scalar] | None = None,
         sources: Sequence[Evidence] = (),
         facts: Facts | None = None,
     ) -> Page:
-        """A page: the given content, and what all pages of the model have in common."""
-        said = [note.text for note in words.notes if holds(note.when, self.conditions)]
+        """A page: the given content, and what all pages of the model have in common.
+
+        Args:
+            settings: the parameters of the page's component, on which its notes may depend.
+        """
+        known = ChainMap(self.conditions, settings or {})
+        said = [note.text for note in words.notes if holds(note.when, known)]
         return Page(
             model=self.model.id,
             node=node,

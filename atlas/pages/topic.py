@@ -70,24 +70,22 @@ def _pairing(parts: Parts, steps: list[Step]) -> Iterator[str]:
     rotated = {step.of[0].name for step in steps}
     projected = {w.id for step in parts.steps() if step.sets in rotated for w in step.weights}
     for convention, table in graph.architecture.conventions.items():
-        halves = sorted(
+        others = sorted(
             weight.component
             for row in tensors.rows(graph, convention)
             for weight, layout in zip(row.weights, row.layouts, strict=True)
-            if weight.id in projected and len(weight.shape) > 1 and _two_before_pair(atoms(layout))
+            if weight.id in projected and len(weight.shape) > 1 and "two" in atoms(layout)
         )
-        half = graph.dims["head_dim"] // 2 if "head_dim" in graph.dims else 0
-        if halves:
+        step = steps[0]
+        half = int(graph.dims[step.over or ""] * step.share) // 2
+        if (step.pairs == "neighbours") != bool(others):
+            yield f"{table.title} ({convention}): the neighbouring entries 2j and 2j + 1 of a head form pair j."
+        else:
+            rows = sorted(graph.weights[id].component for id in projected if len(graph.weights[id].shape) > 1)
             yield (
                 f"{table.title} ({convention}): entries j and j + {half} of a head form pair j; the rows of "
-                f"{' and '.join(halves)} are stored in that order."
+                f"{' and '.join(rows)} are stored in that order."
             )
-        else:
-            yield f"{table.title} ({convention}): the neighbouring entries 2j and 2j + 1 of a head form pair j."
-
-
-def _two_before_pair(axes: list[str]) -> bool:
-    return "two" in axes and "pair" in axes and axes.index("two") < axes.index("pair")
 
 
 def _cache(parts: Parts, steps: list[Step]) -> str:

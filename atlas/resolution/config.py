@@ -103,7 +103,8 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
 
 def _language_model(config: Mapping[str, Any], library: Library) -> str | None:
     """The key of the language model inside a multimodal configuration: the one object with a described `model_type`."""
-    if config.get("model_type") in library.claims:
+    own = config.get("model_type")
+    if not isinstance(own, str) or own in library.claims:
         return None
     found = [
         key

@@ -80,6 +80,7 @@ def check(
         except SpecError:
             underived[name] = (
                 f"{where}: {_spelled(text, sizes, key_of)} leaves a remainder: {axes[name].meaning} must be a whole number"
+                + (f"; state {key_of[name]} if it is another" if name in key_of else "")
             )
     return sizes, underived
 

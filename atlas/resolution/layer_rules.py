@@ -86,8 +86,9 @@ def read(key: str, value: Any, words: set[str], where: str) -> tuple[int, ...] |
         ConfigError: it is neither.
     """
     if not isinstance(value, list) or len(value) > MOST_ITEMS:
+        what = "a word for each layer" if words else "layer numbers"
         raise ConfigError(
-            f"{where}: {key} is {shown(value)}, expected a list of at most {MOST_ITEMS:,} entries"
+            f"{where}: {key} is {shown(value)}, expected a list of {what}, at most {MOST_ITEMS:,}"
         )
     if words:
         texts = tuple(str(int(item)) if isinstance(item, bool | int) else item for item in value)

@@ -221,20 +221,26 @@ class Library:
             self._raw[name] = path, self._read(path)
         return self._raw[name]
 
-    def kind_of(self, model_type: str) -> str | None:
-        """What a model of a kind that is not described is, as the end of a sentence; None if that is not known.
+    @cached_property
+    def undescribed(self) -> Mapping[str, spec.UndescribedKind]:
+        """The kinds of models that are not described; a later folder's table replaces one of the same name.
 
         Raises:
-            SpecError: `undescribed.toml` is faulty.
+            SpecError: a table is faulty.
         """
-        for folder in reversed(self.folders):
+        found: dict[str, spec.UndescribedKind] = {}
+        for folder in self.folders:
             path = folder / "undescribed.toml"
             if is_there(path):
-                for name, table in self._read(path).items():
-                    kind = validate(spec.UndescribedKind, table, f"{path}: {name}")
-                    if model_type in kind.model_types:
-                        return kind.what
-        return None
+                found |= {
+                    name: validate(spec.UndescribedKind, table, f"{path}: {name}")
+                    for name, table in self._read(path).items()
+                }
+        return found
+
+    def kind_of(self, model_type: str) -> str | None:
+        """What a model of a kind that is not described is, as the end of a sentence; None if that is not known."""
+        return next((kind.what for kind in self.undescribed.values() if model_type in kind.model_types), None)
 
     @cached_property
     def claims(self) -> dict[str, list[registry.Claim]]:

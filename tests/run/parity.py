@@ -55,7 +55,13 @@ def reference(settings: dict[str, Any], folder: Path, seed: int = 0) -> Any:
     torch.manual_seed(seed)
     config = transformers.AutoConfig.for_model(**settings)
     config._experts_implementation = "eager"
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=IMPLEMENTATION.get(settings["model_type"], "eager")).float().eval()
+    model = (
+        transformers.AutoModelForCausalLM.from_config(
+            config, attn_implementation=IMPLEMENTATION.get(settings["model_type"], "eager")
+        )
+        .float()
+        .eval()
+    )
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1:
@@ -101,7 +107,9 @@ def parity(settings: dict[str, Any], folder: Path, library: Library) -> dict[int
     graph, weights = ours(folder, library)
     found = {}
     for length in PROMPTS:
-        tokens = torch.randint(0, graph.dims["vocab_size"], (1, length), generator=torch.Generator().manual_seed(length))
+        tokens = torch.randint(
+            0, graph.dims["vocab_size"], (1, length), generator=torch.Generator().manual_seed(length)
+        )
         with torch.inference_mode():
             theirs = model(tokens).logits.float()
         observed = logits(graph, weights, tokens, fuse=False)

@@ -50,7 +50,7 @@ class Binding:
             ConfigError: it is neither stated nor derived.
         """
         if axis not in dims:
-            why = self.underived.get(axis) or self.model.underived.get(axis)
+            why = self.model.underived.get(axis) or self.underived.get(axis)
             raise ConfigError(why or f"{self.model.id}: {self.meaning(axis)} is not given")
         return dims[axis]
 
