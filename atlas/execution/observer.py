@@ -97,13 +97,13 @@ class Observer:
 
 
 def _masked_steps(graph: Graph) -> set[str]:
-    """The addresses of the steps whose result may have the minus infinity of masked scores."""
+    """The addresses of the steps whose result may have the minus infinity of scores that are masked or out of the choice."""
     found: set[str] = set()
     for block in graph.blocks:
         symbols: set[str] = set()
         for step in (step for node in block.nodes for step in node.steps):
             reads = {operand.name for operand in step.of}
-            if step.op == "mask" or (step.op in _KEEPS_INFINITY and reads & symbols):
+            if step.op in ("mask", "best_groups") or (step.op in _KEEPS_INFINITY and reads & symbols):
                 symbols.add(step.sets)
                 layers = (
                     [""] if block.layers is None else [f"{block.stack}.{layer}." for layer in block.layers]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 
 from atlas import spec
@@ -56,7 +55,7 @@ class Parts:
         Args:
             settings: the parameters of the page's component, on which its notes may depend.
         """
-        known = ChainMap(self.conditions, settings or {})
+        known = {**self.conditions, **(settings or {})}
         said = [note.text for note in words.notes if holds(note.when, known)]
         return Page(
             model=self.model.id,

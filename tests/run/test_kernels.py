@@ -16,7 +16,7 @@ torch = pytest.importorskip(
 
 from atlas.errors import NotDescribed, SpecError
 from atlas.execution.kernels import BUILDERS, compile_step
-from atlas.execution.rotary import frequencies
+from atlas.execution.rope_forms import frequencies
 from atlas.execution.state import ExecutionState, KVCache
 from atlas.grammar import shapes
 from atlas.graph.graph import Graph, Operand, Step, Weight
@@ -71,6 +71,8 @@ def compute(graph: Graph) -> Compute:
         chosen: Any = None,
         order: dict[str, tuple[str, ...]] | None = None,
         state: ExecutionState | None = None,
+        pairs: str = "halves",
+        share: float = 1.0,
         activations: Any = torch.float64,
     ) -> Any:
         of = []
@@ -80,7 +82,19 @@ def compute(graph: Graph) -> Compute:
             weight = Weight(f"n.{number}", "n", "n", parsed, unused) if shape.startswith("weight:") else None
             of.append(Operand(f"n.{number}", parsed, weight, "n.chosen" if chosen is not None else None))
         step = Step(
-            "n.s", "n", op, tuple(of), "n.s", shapes.parse(result), dtype, computed_in, over, by, None
+            "n.s",
+            "n",
+            op,
+            tuple(of),
+            "n.s",
+            shapes.parse(result),
+            dtype,
+            computed_in,
+            over,
+            by,
+            None,
+            share,
+            pairs,
         )  # type: ignore[arg-type]
         kernel = compile_step(step, graph, order or {}, activations)
         given = [torch.as_tensor(array) for _, array in operands]
@@ -238,20 +252,39 @@ def test_cache(compute: Compute, shape: str, along: int) -> None:
 # ---- rotation
 
 
-@pytest.mark.parametrize("parts", [("pair", "two"), ("two", "pair")], ids=["neighbours", "halves"])
+@pytest.mark.parametrize("stored", [False, True], ids=["as declared", "stored in the other order"])
+@pytest.mark.parametrize("pairs", ["neighbours", "halves"])
 @pytest.mark.parametrize("shape", ["batch positions n_heads head_dim", "batch n_heads positions head_dim"])
-def test_rotate(compute: Compute, shape: str, parts: tuple[str, str]) -> None:
-    """Planes as complex numbers, turned by e^(i t θ^(−2j/h))."""
+def test_rotate(compute: Compute, shape: str, pairs: str, stored: bool) -> None:
+    """Planes as complex numbers, turned by e^(i t θ^(−2j/h)). Rows in the other order are rotated as they are stored."""
     x = numbers(shape)
-    first, second = (x[..., ::2], x[..., 1::2]) if parts[0] == "pair" else (x[..., :5], x[..., 5:])
+    neighbours = (pairs == "neighbours") != stored
+    first, second = (x[..., ::2], x[..., 1::2]) if neighbours else (x[..., :5], x[..., 5:])
     angle = np.arange(9)[:, None] * 10000.0 ** (-np.arange(5) / 5)
     angle = angle[None, :, None] if shape.startswith("batch positions") else angle[None, None]
     turned = (first + 1j * second) * np.exp(1j * angle)
     planes = (turned.real, turned.imag)
-    expected = np.stack(planes, -1).reshape(x.shape) if parts[0] == "pair" else np.concatenate(planes, -1)
-    order = {"head_dim": parts} if parts[0] == "two" else {}
-    found = compute("rotate", [(shape, x)], shape, over="head_dim", by=10000.0, order=order)
+    expected = np.stack(planes, -1).reshape(x.shape) if neighbours else np.concatenate(planes, -1)
+    order = {"head_dim": ("pair", "two")} if stored else {}
+    found = compute("rotate", [(shape, x)], shape, over="head_dim", by=10000.0, order=order, pairs=pairs)
     np.testing.assert_allclose(found, expected, atol=1e-6)  # angles are float32
+
+
+@pytest.mark.parametrize("pairs", ["neighbours", "halves"])
+def test_rotate_a_share(compute: Compute, pairs: str) -> None:
+    """The first six of ten entries rotate, as those of a head that is six wide; the others stay."""
+    shape = "batch positions n_heads head_dim"
+    x = numbers(shape)
+    found = compute("rotate", [(shape, x)], shape, over="head_dim", by=10000.0, pairs=pairs, share=0.6)
+    angle = (np.arange(9)[:, None] * 10000.0 ** (-np.arange(3) / 3))[None, :, None]
+    head = x[..., :6]
+    first, second = (
+        (head[..., ::2], head[..., 1::2]) if pairs == "neighbours" else (head[..., :3], head[..., 3:])
+    )
+    turned = (first + 1j * second) * np.exp(1j * angle)
+    planes = (turned.real, turned.imag)
+    joined = np.stack(planes, -1).reshape(head.shape) if pairs == "neighbours" else np.concatenate(planes, -1)
+    np.testing.assert_allclose(found, np.concatenate((joined, x[..., 6:]), -1), atol=1e-6)
 
 
 SCALED = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
@@ -260,29 +293,18 @@ SCALED |= {"original_max_position_embeddings": 8192}
 
 def test_scaled_frequencies_are_metas(meta: ModuleType) -> None:
     plain = 1.0 / 500000.0 ** (torch.arange(0, 128, 2).float() / 128)
-    found = frequencies(500000.0, 64, SCALED)
+    found, _ = frequencies(500000.0, 128, SCALED)
     assert torch.equal(found, meta.apply_scaling(plain))
-    assert torch.equal(frequencies(500000.0, 64, {}), plain)
+    assert torch.equal(frequencies(500000.0, 128, {})[0], plain)
     slowed = found / plain
     assert slowed.min() == 1 / 8
     assert slowed.max() == 1
     assert ((slowed > 0.126) & (slowed < 0.999)).any(), "no plane in the blend between"
 
 
-def test_scaled_frequencies_are_those_of_transformers() -> None:
-    transformers = pytest.importorskip("transformers", reason="its frequencies are the other source")
-    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-
-    own = SCALED | {"factor": 32.0, "original_max_position_embeddings": 500, "rope_theta": 10000.0}
-    config = transformers.LlamaConfig(hidden_size=128, num_attention_heads=2, rope_parameters=own)
-    expected, factor = ROPE_INIT_FUNCTIONS["llama3"](config, torch.device("cpu"))
-    assert factor == 1
-    torch.testing.assert_close(frequencies(10000.0, 32, own), expected, rtol=1e-6, atol=0)
-
-
 def test_a_form_of_scaling_that_is_not_described_is_refused() -> None:
-    with pytest.raises(SpecError, match="yarn"):
-        frequencies(10000.0, 8, {"rope_type": "yarn"})
+    with pytest.raises(SpecError, match="ntk"):
+        frequencies(10000.0, 8, {"rope_type": "ntk"})
 
 
 # ---- dtypes, and what is refused
@@ -315,7 +337,15 @@ def test_what_cannot_be_run_is_refused_by_name(compute: Compute) -> None:
         compute("scale", [(shape, x)], shape, by="wide")
     with pytest.raises(SpecError, match="n_heads is not a dimension"):
         compute("softmax", [("batch (n_heads head_dim)", x)], "batch (n_heads head_dim)", over="n_heads")
-    with pytest.raises(SpecError, match="planes × two"):
-        compute("rotate", [(shape, x)], shape, over="dim", by=1e4)
-    with pytest.raises(NotDescribed, match="selected per token"):
+    with pytest.raises(SpecError, match="expected the last axis"):
+        compute(
+            "rotate",
+            [("dim batch positions", x.transpose(2, 0, 1))],
+            "dim batch positions",
+            over="dim",
+            by=1e4,
+        )
+    with pytest.raises(SpecError, match="expected a weight of experts, out and in"):
         compute("contract", [(shape, x), (shape, x)], shape, chosen=x)
+    with pytest.raises(NotDescribed, match="selected for each token cannot be run"):
+        compute("mul", [(shape, x), (shape, x)], shape, chosen=x)

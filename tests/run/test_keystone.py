@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,18 @@ from atlas.execution.observer import Observer
 from atlas.execution.random_weights import RandomWeights
 from atlas.execution.runner import Runner
 from atlas.execution.state import KVCache
+from atlas.graph.binding import bind
 from atlas.graph.graph import Graph
+from atlas.resolution import config
 from atlas.spec.library import Library, builtin_folder
 
 BATCH, POSITIONS, PAST = 6, 7, 4
-ARCHITECTURES = sorted(Library().paths("architectures"))
+SAMPLES = {
+    name: settings
+    for id in sorted(Library().paths("architectures"))
+    for name, settings in Library().samples(Library().architecture(id)).items()
+}
+"""Name -> a small configuration of an architecture, sizes all different, with every option in one of them."""
 
 
 def observed(graph: Graph, *, fuse: bool = False) -> Observer:
@@ -50,22 +58,30 @@ def observed(graph: Graph, *, fuse: bool = False) -> Observer:
 
 @pytest.mark.parametrize("dtype", ["F32", "BF16", "F16", "F64"])
 @pytest.mark.parametrize("switched", [False, True], ids=["plain", "every flag on"])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_step_is_what_the_trace_declares(
-    shrink: Callable[..., Graph], library: Library, architecture: str, switched: bool, dtype: str
+    shrink: Callable[..., Graph], switched: bool, dtype: str
 ) -> None:
-    flags = dict.fromkeys(library.architecture(architecture).flags, switched)
-    observer = observed(shrink(architecture, dtype=dtype, **flags))
+    flags = dict.fromkeys(("tied", "attention_bias", "attention_out_bias", "mlp_bias"), switched)
+    _is_as_declared(observed(shrink("llama", dtype=dtype, **flags)))
+
+
+def _is_as_declared(observer: Observer) -> None:
     assert observer.steps.mismatches == ()
     assert observer.steps.observed == observer.steps.declared
     assert observer.confirmed
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_with_fused_attention_every_component_is_still_observed(
-    shrink: Callable[..., Graph], architecture: str
+@pytest.mark.parametrize("dtype", ["F32", "BF16"])
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_every_step_of_every_architecture_is_what_the_trace_declares(
+    library: Library, sample: str, dtype: str
 ) -> None:
-    observer = observed(shrink(architecture), fuse=True)
+    model = replace(config.describe(SAMPLES[sample], library, id=sample), dtype=dtype)
+    _is_as_declared(observed(bind(model, library)))
+
+
+def test_with_fused_attention_every_component_is_still_observed(shrink: Callable[..., Graph]) -> None:
+    observer = observed(shrink("llama"), fuse=True)
     assert observer.confirmed
     # Inside the one call, in each of 3 layers: scores, scaled, masked, softmax, cast.
     assert observer.steps.declared - observer.steps.observed == 15
@@ -150,7 +166,7 @@ def planted(overlay: Callable[..., Library]) -> Callable[[Edits], Library]:
 
 
 ATTENTION, GLU, NORM = (f"components/{name}.toml" for name in ("attention", "glu", "rms_norm"))
-LLAMA = "architectures/llama.toml"
+LLAMA, DECODER = "architectures/llama.toml", "architectures/decoder.toml"
 SCORES = "batch n_heads positions keys"
 
 IN_WHAT_IS_OBSERVED: dict[str, Edits] = {
@@ -182,15 +198,15 @@ IN_THE_LOGITS: dict[str, Edits] = {
     "no scale": {ATTENTION: [drop("scaled", "attention")]},
     "keys not rotated": {ATTENTION: [drop("k_rotated", "attention")]},
     "values rotated": {ATTENTION: [('of = ["k"]\nshape = "batch positions', 'of = ["v"]\nshape = "batch positions'), ]},
-    "no first norm": {LLAMA: [('is = "attention", of = "attention_norm"', 'is = "attention", of = "x"')]},
-    "a residual left out": {LLAMA: [('of = ["x", "feed_forward"]', 'of = ["feed_forward", "feed_forward"]')]},
+    "no first norm": {DECODER: [('is = "attention", of = "attention_norm"', 'is = "attention", of = "x"')]},
+    "a residual left out": {DECODER: [('of = ["x", "feed_forward"]', 'of = ["feed_forward", "feed_forward"]')]},
     "w2 for w1": {GLU: [('of     = ["x", "w1"]', 'of     = ["x", "w2"]')]},
 }  # fmt: skip
 
 REFUSED: dict[str, Edits] = {
     "scores transposed where they are made": {ATTENTION: [(f'of = ["q", "keys"]\nshape = "{SCORES}"', 'of = ["q", "keys"]\nshape = "batch n_heads keys positions"')]},
     "a head's width summed away": {ATTENTION: [('of = ["x", "wv"]\nshape = "batch positions n_kv_heads head_dim"', 'of = ["x", "wv"]\nshape = "batch positions n_kv_heads"')]},
-    "only the queries' rows in Meta's order": {LLAMA: [(" = (n_heads two pair) dim", "")]},
+    "only the queries' rows in Meta's order": {DECODER: [('q_proj.weight"         = "attention.wq"', 'q_proj.weight"         = "attention.wq = (n_heads pair two) dim"')]},
 }  # fmt: skip
 
 
@@ -263,24 +279,23 @@ def test_a_wrong_declaration_shows_in_the_logits(
     folders, tokens, expected = reference
     library = planted(IN_THE_LOGITS[fault])
     for fuse in (False, True):
-        assert apart(logits_of(folders["meta"], tokens, fuse=fuse, using=library), expected) > 1e-2
+        assert apart(logits_of(folders["hf"], tokens, fuse=fuse, using=library), expected) > 1e-2
 
 
 @pytest.mark.parametrize("fault", IN_THE_LOGITS)
-def test_in_the_hubs_layout_it_shows_too_or_is_refused(
+def test_in_metas_layout_it_shows_too_or_is_refused(
     logits_of: Callable[..., Any],
     planted: Callable[[Edits], Library],
     reference: tuple[dict[str, Path], Any, Any],
     fault: str,
 ) -> None:
-    """Queries and keys are stored in another order than values, so taking one for another is refused before it runs."""
+    """Meta's queries and keys are stored in another order than values, so taking one for another is refused before it runs."""
     folders, tokens, expected = reference
     library = planted(IN_THE_LOGITS[fault])
     if fault in ("v for k", "k for v", "values rotated"):
         with pytest.raises(SpecError, match="are in the order"):
-            logits_of(folders["hf"], tokens, using=library)
-    else:
-        assert apart(logits_of(folders["hf"], tokens, using=library), expected) > 1e-2
+            logits_of(folders["meta"], tokens, using=library)
+    assert apart(logits_of(folders["hf"], tokens, using=library), expected) > 1e-2
 
 
 def test_the_order_of_the_rows_is_not_for_nothing(
@@ -289,7 +304,7 @@ def test_the_order_of_the_rows_is_not_for_nothing(
     reference: tuple[dict[str, Path], Any, Any],
 ) -> None:
     folders, tokens, expected = reference
-    as_metas = {LLAMA: [(" = (n_heads two pair) dim", ""), (" = (n_kv_heads two pair) dim", "")]}
+    as_metas = {DECODER: [(f'{x}_proj.weight"         = "attention.w{x}"', f'{x}_proj.weight"         = "attention.w{x} = ({heads} pair two) dim"') for x, heads in (("q", "n_heads"), ("k", "n_kv_heads"))]}  # fmt: skip
     assert apart(logits_of(folders["hf"], tokens, using=planted(as_metas)), expected) > 1e-2
 
 

@@ -46,7 +46,7 @@ def runner(graph: Graph, fuse: bool) -> Runner:
 # ---- fusing
 
 CAPPED = """[[steps]]
-id = "capped"
+id = "squeezed"
 op = "tanh"
 of = ["scores"]
 shape = "batch n_heads positions keys"
@@ -79,7 +79,7 @@ def test_the_exact_sequence_is_one_call(shrink: Callable[..., Graph]) -> None:
 NOT_THE_SEQUENCE: dict[str, tuple[str, str]] = {
     "an operation between": ('[[steps]]\nid = "masked"\n', CAPPED),
     "a result inside that is read later": ('[[steps]]\nid = "projected"\n', READ_LATER),
-    "softmax in the activations' dtype": ('over = "keys"\ndtype = "F32"\n', 'over = "keys"\n'),
+    "softmax in the activations' dtype": ('over = "keys"\nwhen = "not sinks"\ndtype = "F32"\n', 'over = "keys"\nwhen = "not sinks"\n'),
     "softmax along another axis": ('over = "keys"', 'over = "positions"'),
     "scores the other way round": ("batch n_heads positions keys", "batch n_heads keys positions"),
     "mixed values the other way round": (
@@ -157,7 +157,7 @@ def test_a_symbol_of_the_top_level_is_there_for_all_that_read_it(
     shrink: Callable[..., Graph], overlay: Callable[..., Library]
 ) -> None:
     """A stack that does not begin with the node before it, and a block that reads a node outside its layer."""
-    text = (builtin_folder() / "architectures" / "llama.toml").read_text(encoding="utf-8")
+    text = (builtin_folder() / "architectures" / "decoder.toml").read_text(encoding="utf-8")
     for old, new in [
         (
             '  { stack = "layers", of = "tok_embeddings" },\n',
@@ -171,7 +171,7 @@ def test_a_symbol_of_the_top_level_is_there_for_all_that_read_it(
     ]:
         assert text.count(old) == 1
         text = text.replace(old, new)
-    graph = shrink("llama", using=overlay({"architectures/llama.toml": text}))
+    graph = shrink("llama", using=overlay({"architectures/decoder.toml": text}))
     made: dict[str, torch.Tensor] = {}
     runner(graph, fuse=False)(TOKENS, observe=lambda step, value: made.update({step: value.clone()}))
     twice = 2 * made["tok_embeddings.embedded"]

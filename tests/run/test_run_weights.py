@@ -182,7 +182,7 @@ def test_packed_and_turned_tensors(
     for word in ("wk", "wv", "w3"):
         table = "\n".join(line for line in table.splitlines() if f".{word}.weight" not in line)
     for old, new in {
-        '= { holds = "attention.wq", cut = "rows" }': '= "attention.wq"\n"layers.{layer}.attention.wkv.weight" = '
+        '= { holds = "attention.wq = (n_heads pair two) dim", cut = "rows" }': '= "attention.wq"\n"layers.{layer}.attention.wkv.weight" = '
         '"attention.wk + attention.wv = (n_kv_heads *) dim"',
         '= { holds = "attention.wo", cut = "columns" }': '= "attention.wo = (n_heads head_dim) dim"',
         '= { holds = "feed_forward.w1", cut = "rows" }': '= "feed_forward.w1 + feed_forward.w3 = * dim"',
@@ -191,8 +191,15 @@ def test_packed_and_turned_tensors(
         table = table.replace(old, new)
     library = overlay({"architectures/llama.toml": f"{text[:start]}{table}\n\n{rest}"})
     packed = dict(tensors)
+
+    def halves(rows: torch.Tensor) -> torch.Tensor:
+        """Rows of which neighbours form a plane -> rows of which the halves of a head do: the vocabulary's order."""
+        return rows.reshape(-1, 5, 2, rows.shape[-1]).transpose(1, 2).reshape(rows.shape)
+
     for i in range(3):
+        packed[f"layers.{i}.attention.wq.weight"] = halves(packed[f"layers.{i}.attention.wq.weight"])
         k, v = (packed.pop(f"layers.{i}.attention.{w}.weight") for w in ("wk", "wv"))
+        k = halves(k)
         heads = [torch.cat((k[h * 10 : h * 10 + 10], v[h * 10 : h * 10 + 10])) for h in range(2)]
         packed[f"layers.{i}.attention.wkv.weight"] = torch.cat(heads)
         w3 = packed.pop(f"layers.{i}.feed_forward.w3.weight")
