@@ -53,7 +53,7 @@ shape = "batch n_heads positions keys"
 out = "scores"
 
 [[steps]]
-id = "masked"
+id = "capped"
 """
 READ_LATER = """[[steps]]
 id = "again"
@@ -77,7 +77,7 @@ def test_the_exact_sequence_is_one_call(shrink: Callable[..., Graph]) -> None:
 
 
 NOT_THE_SEQUENCE: dict[str, tuple[str, str]] = {
-    "an operation between": ('[[steps]]\nid = "masked"\n', CAPPED),
+    "an operation between": ('[[steps]]\nid = "capped"\n', CAPPED),
     "a result inside that is read later": ('[[steps]]\nid = "projected"\n', READ_LATER),
     "softmax in the activations' dtype": ('over = "keys"\nwhen = "not sinks"\ndtype = "F32"\n', 'over = "keys"\nwhen = "not sinks"\n'),
     "softmax along another axis": ('over = "keys"', 'over = "positions"'),
