@@ -95,7 +95,7 @@ def describe(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
 
 def _from_own_config(family: spec.Family, entry: spec.Entry, library: Library) -> Model:
     """The model of an entry with its own configuration, for a model that is not in Meta's catalogue."""
-    model = config.describe(entry.config, library, id=entry.id)
+    model = config.describe({**dict.fromkeys(entry.null), **entry.config}, library, id=entry.id)
     _same_architecture(model, entry)
     return replace(
         model,
@@ -103,10 +103,19 @@ def _from_own_config(family: spec.Family, entry: spec.Entry, library: Library) -
         family=family.id,
         kind=entry.kind,
         hub_id=entry.hub_id,
-        rests_on=f"models/{family.id}.toml",
+        rests_on=_read_at(family, entry),
         notes=(*model.notes, *(note.text for note in entry.notes if holds(note.when, model.flags))),
         cites=tuple(entry.cites),
     )
+
+
+def _read_at(family: spec.Family, entry: spec.Entry) -> str:
+    """Where the configuration of an entry was read, as the end of "dimensions from …"."""
+    if not entry.source:
+        return f"models/{family.id}.toml"
+    copied = ", which is a copy and not the publisher's own file" if entry.copy_ else ""
+    note = f" ({entry.source_note})" if entry.source_note else ""
+    return f"the config.json read at {entry.source}{copied}{note}"
 
 
 def _same_architecture(model: Model, entry: spec.Entry) -> None:

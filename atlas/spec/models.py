@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pydantic import Field
+
 from atlas.spec.table import Note, Spec, Value
 
 
@@ -26,6 +28,14 @@ class Entry(Spec):
     """The descriptor of its entry in Meta's catalogue; empty if `config` states its dimensions."""
     config: dict[str, Any] = {}
     """The settings of a config.json, for a model that is not in Meta's catalogue."""
+    null: list[str] = []
+    """Keys that the config.json states as null (TOML has no null)."""
+    source: str = ""
+    """Where the config.json was read: an address, or `github:owner/name@commit:path`."""
+    copy_: bool = Field(False, alias="copy")
+    """Whether that place is not the publisher's own repository."""
+    source_note: str = ""
+    """What is to be known about that place."""
     hub_id: str | None = None
     aliases: list[str] = []
     architecture: str | None = None
