@@ -22,6 +22,7 @@ from atlas.graph.graph import Graph
 from atlas.resolution import config
 from atlas.resolution.model import messages, require_described
 from atlas.resolution.resolve import from_path
+from atlas.spec.config_tables import config_table
 from atlas.spec.library import Library, builtin_folder
 
 Write = Callable[..., Path]
@@ -295,7 +296,7 @@ def test_the_two_layouts_of_one_checkpoint_are_one_model(shared: Path, library: 
 
 
 def test_ignored_keys_are_ignored_by_name(bound: Bound, small: dict[str, Any], library: Library) -> None:
-    ignored = library.config(library.architecture("llama"), "llama").ignored
+    ignored = config_table(library.architecture("llama"), "llama").ignored
     graph = bound(small | dict.fromkeys(set(ignored) - {"model_type"}, "anything"))
     assert (total(graph), graph.model.warnings) == (TOTAL, ())
 
@@ -435,7 +436,7 @@ def test_tables_like_nothing_or_themselves(
 def test_what_a_table_says_itself_comes_first(library: Library) -> None:
     """mistral is like the table of all, but for its window; everything else is as that table has it."""
     mistral = library.architecture("mistral")
-    own, base = library.config(mistral, "mistral"), library.config(mistral, "hub")
+    own, base = config_table(mistral, "mistral"), config_table(mistral, "hub")
     assert own.used == base.used | {"sliding_window": "window"}
     assert own.only == base.only
     assert list(own.classes) == [

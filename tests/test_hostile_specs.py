@@ -18,6 +18,7 @@ from atlas.graph.check import check
 from atlas.resolution.catalogue_import.reader import read_catalogue
 from atlas.spec import library as libraries
 from atlas.spec import toml_files as toml_text
+from atlas.spec.config_tables import config_table
 from atlas.spec.library import Library, builtin_folder
 from tests.bounds import bounded
 
@@ -145,7 +146,7 @@ def test_tables_that_are_like_one_another_for_ever(overlay: Overlay) -> None:
     text = (builtin_folder() / "architectures" / "llama.toml").read_text()
     library = overlay({"architectures/llama.toml": f"{text}\n{tables}"})
     with pytest.raises(SpecError, match="extend each other"):
-        library.config(library.architecture("llama"), "c0")
+        config_table(library.architecture("llama"), "c0")
 
 
 # ---------------------------------------------------------------- what lies where a file should

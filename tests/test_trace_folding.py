@@ -86,16 +86,16 @@ def test_one_layer_is_not_a_range(bound: Callable[..., Graph], small: dict[str, 
 
 def test_layers_that_differ_stay_apart(overlay: Callable[..., Library], small: dict[str, Any]) -> None:
     """Every third layer has a feed-forward of another block: five layers are 0, 1, 3, 4 and 2."""
-    text = (builtin_folder() / "architectures" / "llama.toml").read_text(encoding="utf-8")
+    text = (builtin_folder() / "architectures" / "decoder.toml").read_text(encoding="utf-8")
     text = text.replace(
         '[{ block = "feed_forward" }]]',
-        '[{ block = "feed_forward_scaled", every = "3" }, { block = "feed_forward" }]]',
+        '[{ block = "feed_forward_swapped", every = "3" }, { block = "feed_forward" }]]',
     )
-    block = text[text.index("feed_forward = [") : text.index("# ------", text.index("feed_forward = ["))]
-    scaled = block.replace("feed_forward = [", "feed_forward_scaled = [").replace(
+    block = text[text.index("feed_forward = [") : text.index("[variants", text.index("feed_forward = ["))]
+    swapped = block.replace("feed_forward = [", "feed_forward_swapped = [").replace(
         'of = ["x", "feed_forward"]', 'of = ["feed_forward", "x"]'
     )
-    library = overlay({"architectures/llama.toml": text.replace(block, block + scaled)})
+    library = overlay({"architectures/decoder.toml": text.replace(block, block + swapped)})
     settings = small | {"num_hidden_layers": 5}
     found = trace(bind(config.describe(settings, library, id="test"), library))
     prefixes = list(dict.fromkeys(row.prefix for row in folded(found)))

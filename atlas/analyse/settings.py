@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from atlas.graph.graph import Graph
+from atlas.spec.config_tables import config_table
 
 DEEPEST = 4
 """Levels of a nested setting (a quantisation's configuration) with a name of their own; deeper ones are one text."""
@@ -54,9 +55,11 @@ def beyond(graph: Graph) -> dict[str, Any]:
 def usual(graph: Graph, name: str) -> Any:
     """The described value of a setting that a model does not state, such as `hidden_act`; None if there is none."""
     known = {**flags(graph), **numbers(graph)}
-    for table in graph.architecture.configs.values():
+    for each in graph.architecture.configs:
+        table = config_table(graph.architecture, each)
         ours = table.used.get(name)
-        if isinstance(ours, str) and ours in known:
+        ours = ours[0] if isinstance(ours, list) else ours
+        if ours in known:
             return known[ours]
         rule = table.computes.get(name)
         if rule is not None and rule.only:

@@ -13,6 +13,7 @@ from atlas.graph import operations, tensors
 from atlas.graph.binding import bind
 from atlas.resolution import catalogued, config
 from atlas.resolution.resolve import ids
+from atlas.spec.config_tables import config_table
 from atlas.spec.library import Library
 from atlas.spec.registry import Claim
 
@@ -147,7 +148,7 @@ def _configs(library: Library, name: str) -> None:
     for kind in (
         claim.table for claims in library.claims.values() for claim in claims if claim.architecture == name
     ):
-        table = library.config(architecture, kind)
+        table = config_table(architecture, kind)
         texts = [
             text
             for rules in table.patterns.values()
@@ -200,7 +201,7 @@ def _samples(library: Library, name: str) -> None:
 def _claims(library: Library, model_type: str, claims: list[Claim]) -> None:
     """Refuse two tables for one `model_type` that nothing tells apart."""
     tables = [
-        (claim, library.config(library.architecture(claim.architecture), claim.table)) for claim in claims
+        (claim, config_table(library.architecture(claim.architecture), claim.table)) for claim in claims
     ]
     seen: dict[str, Claim] = {}
     for claim, table in tables:

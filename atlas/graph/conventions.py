@@ -43,13 +43,13 @@ def entries(table: spec.Convention) -> Iterator[Entry]:
     inherited = frozenset(table.inherited)
     for name, row in table.tensors.items():
         block, cut = (row.block, row.cut) if isinstance(row, spec.Row) else (None, None)
-        for held in _held(row):
-            yield Entry(name, held, block, cut, name in inherited)
+        for text in _texts(row):
+            yield Entry(name, text, block, cut, name in inherited)
 
 
-def _held(row: str | list[str] | spec.Row) -> list[str]:
-    held = row.holds if isinstance(row, spec.Row) else row
-    return [held] if isinstance(held, str) else held
+def _texts(row: str | list[str] | spec.Row) -> list[str]:
+    holds = row.holds if isinstance(row, spec.Row) else row
+    return [holds] if isinstance(holds, str) else holds
 
 
 def convention(graph: Graph, name: str) -> spec.Convention:
@@ -79,11 +79,11 @@ def convention(graph: Graph, name: str) -> spec.Convention:
 def _over(own: spec.Convention, base: spec.Convention) -> spec.Convention:
     """A convention with the rows of the one that it is like, except for the weights that its own rows name."""
     taken = {
-        weight for row in own.tensors.values() for held in _held(row) for weight in holding(held).weights
+        weight for row in own.tensors.values() for text in _texts(row) for weight in holding(text).weights
     }
     rows: dict[str, str | list[str] | spec.Row] = dict(own.tensors)
     for name, row in base.tensors.items():
-        left = [held for held in _held(row) if taken.isdisjoint(holding(held).weights)]
+        left = [text for text in _texts(row) if taken.isdisjoint(holding(text).weights)]
         if name not in rows and left:
             rows[name] = row.model_copy(update={"holds": left}) if isinstance(row, spec.Row) else left
     shared = {field: getattr(base, field) for field in _SHARED if field not in own.model_fields_set}

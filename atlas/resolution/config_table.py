@@ -8,6 +8,7 @@ from typing import Any
 from atlas import spec
 from atlas.errors import AtlasError, ConfigError, SpecError, UndescribedConfigError, shown
 from atlas.resolution.nearest import nearest
+from atlas.spec.config_tables import config_table
 from atlas.spec.library import Library
 from atlas.spec.registry import Claim
 
@@ -67,7 +68,7 @@ def claimed(
     fitting: list[tuple[bool, Claim, spec.Architecture, spec.Config]] = []
     for claim in library.claims.get(name, []):
         architecture = library.architecture(claim.architecture)
-        keys = library.config(architecture, claim.table)
+        keys = config_table(architecture, claim.table)
         if keys.file == file and all(config.get(key) == value for key, value in keys.where.items()):
             fitting.append((bool(keys.where), claim, architecture, keys))
     best = [each for each in fitting if each[0]] or fitting
@@ -85,7 +86,7 @@ def described(library: Library, file: str = "config.json") -> list[str]:
     for name, claims in library.claims.items():
         try:
             if any(
-                library.config(library.architecture(claim.architecture), claim.table).file == file
+                config_table(library.architecture(claim.architecture), claim.table).file == file
                 for claim in claims
             ):
                 found.append(name)

@@ -10,6 +10,7 @@ from typing import Any
 from atlas import spec
 from atlas.errors import AtlasError
 from atlas.grammar.names import Template
+from atlas.spec.config_tables import config_table
 from atlas.spec.library import Library
 
 MOST_NAMES = 2_000
@@ -54,7 +55,7 @@ def nearest(config: Mapping[str, Any], library: Library, names: Collection[str] 
         for claim in claims:
             try:
                 architecture = library.architecture(claim.architecture)
-                table = library.config(architecture, claim.table)
+                table = config_table(architecture, claim.table)
             except AtlasError:
                 continue  # a faulty description is reported where it is needed
             if table.file == "config.json":

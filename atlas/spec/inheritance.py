@@ -200,8 +200,8 @@ def _tables(value: Any) -> Iterator[tuple[str, Table]]:
 
 def _weights(row: Any) -> set[str]:
     """The weights that a row names; empty if it is not a row, which validation reports."""
-    held = row.get("holds") if isinstance(row, Mapping) else row
-    texts = held if isinstance(held, list) else [held]
+    holds = row.get("holds") if isinstance(row, Mapping) else row
+    texts = holds if isinstance(holds, list) else [holds]
     try:
         return {weight for text in texts if isinstance(text, str) for weight in holding(text).weights}
     except SpecError:

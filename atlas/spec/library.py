@@ -41,16 +41,6 @@ MOST_BYTES = 8 * 2**20
 MOST_FAULTS = 20
 """Most faults that are reported for one table."""
 
-_BY_KEY = ("used", "absent", "only", "computes", "agrees", "expects", "words", "present", "when")
-"""Fields of a configuration table by key: a key that the extending table mentions has only the rules that it states."""
-
-_BY_NAME = ("defaults", "patterns", "rope_kinds", "differs")
-"""Fields by our own names."""
-
-MOST_EXTENDED = 8
-"""Longest chain of configuration tables that extend each other (`like`)."""
-
-
 ABSENT = "absent"
 """In a sample: a key that the inherited or the first sample states and this one does not (TOML has no null)."""
 
@@ -275,56 +265,6 @@ class Library:
 
     def topics(self) -> list[spec.Topic]:
         return [self._load(spec.Topic, "topics", name) for name in self.paths("topics")]
-
-    def config(self, architecture: spec.Architecture, name: str) -> spec.Config:
-        """The meaning of the keys of a configuration file, merged with the table that it extends (`like`).
-
-        A key that a table mentions replaces everything the extended table states about that key.
-
-        Raises:
-            SpecError: a table extends one that does not exist, or itself.
-        """
-        merged = self._merged(architecture, name, ())
-        classes = {
-            word.replace("{class}", merged.stem): head
-            for word, head in merged.classes.items()
-            if merged.stem or "{class}" not in word
-        }
-        return merged.model_copy(update={"classes": classes, "model_type": merged.model_type or name})
-
-    def _merged(self, architecture: spec.Architecture, name: str, inside: tuple[str, ...]) -> spec.Config:
-        where = f"architecture {architecture.id}: configs.{inside[-1] if inside else name}"
-        if name not in architecture.configs:
-            raise SpecError(f"{where}: like = {name!r}: the architecture has no such table")
-        if name in inside:
-            raise SpecError(f"{where}: {' extends '.join((*inside, name))}")
-        if len(inside) > MOST_EXTENDED:
-            raise SpecError(f"{where}: more than {MOST_EXTENDED} tables extend each other")
-        own = architecture.configs[name]
-        if own.like is None:
-            return own
-        base = self._merged(architecture, own.like, (*inside, name))
-        own_keys = {*own.used, *own.only, *own.computes, *own.agrees, *own.ignored, *own.expects}
-
-        def merged(field: str) -> dict[str, Any]:
-            rest = {key: value for key, value in getattr(base, field).items() if key not in own_keys}
-            own_rules: dict[str, Any] = getattr(own, field)
-            return rest | own_rules
-
-        return own.model_copy(
-            update={field: merged(field) for field in _BY_KEY}
-            | {field: {**getattr(base, field), **getattr(own, field)} for field in _BY_NAME}
-            | {
-                "file": own.file or base.file,
-                "whose": own.whose or base.whose,
-                "stem": own.stem or base.stem,
-                "model_type": own.model_type,
-                "ignored": [key for key in base.ignored if key not in own_keys] + own.ignored,
-                "optional": base.optional + own.optional,
-                "generations": own.generations or base.generations,
-                "classes": base.classes | own.classes,
-            }
-        )
 
     # ---- the catalogue
 

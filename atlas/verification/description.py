@@ -16,6 +16,7 @@ from atlas.resolution.model import Model, require_described
 from atlas.resolution.nearest import nearest
 from atlas.resolution.resolve import resolve
 from atlas.resolution.settings import decode
+from atlas.spec.config_tables import config_table
 from atlas.spec.library import Library
 
 MOST_WARNINGS = 5
@@ -84,10 +85,11 @@ class Description:
 
     def key(self, name: str) -> str:
         """The configuration's key for one of our dims or flags: `num_hidden_layers`."""
-        for table in self.graph.architecture.configs.values():
+        architecture = self.graph.architecture
+        for table in (config_table(architecture, each) for each in architecture.configs):
             if table.file == (self.file or "config.json"):
                 for key, ours in table.used.items():
-                    if ours == name:
+                    if name in (ours if isinstance(ours, list) else [ours]):
                         return key
         return name
 

@@ -13,7 +13,16 @@ from atlas.spec.library import Library
 from tests.families import comparison, expected
 from tests.families.compare import main
 
-EXCEPTIONS: dict[tuple[str, str], str] = {}
+_WINDOWED = (
+    "the expected figures take windows from layer_types, which this configuration does not have; "
+    "its modelling code in transformers masks by sliding_window in every layer all the same"
+)
+
+EXCEPTIONS: dict[tuple[str, str], str] = {
+    (name, figure): _WINDOWED
+    for name in ("phi-3-mini", "phi-4-mini", "phi-tiny-moe", "starcoder2-7b")
+    for figure in ("windowed layers", "window", "… beyond the window")
+}
 """(configuration, figure) -> why the atlas's figure is another one."""
 
 

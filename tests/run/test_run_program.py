@@ -79,7 +79,10 @@ def test_the_exact_sequence_is_one_call(shrink: Callable[..., Graph]) -> None:
 NOT_THE_SEQUENCE: dict[str, tuple[str, str]] = {
     "an operation between": ('[[steps]]\nid = "capped"\n', CAPPED),
     "a result inside that is read later": ('[[steps]]\nid = "projected"\n', READ_LATER),
-    "softmax in the activations' dtype": ('over = "keys"\nwhen = "not sinks"\ndtype = "F32"\n', 'over = "keys"\nwhen = "not sinks"\n'),
+    "softmax in the activations' dtype": (
+        'over = "keys"\nwhen = "not sinks"\ndtype = "F32"\n',
+        'over = "keys"\nwhen = "not sinks"\n',
+    ),
     "softmax along another axis": ('over = "keys"', 'over = "positions"'),
     "scores the other way round": ("batch n_heads positions keys", "batch n_heads keys positions"),
     "mixed values the other way round": (

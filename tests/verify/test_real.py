@@ -17,7 +17,8 @@ from tests.verify.conftest import Check
 
 
 def read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+    """The first JSON value of a file: one published index has two, with a merge conflict between them."""
+    return json.JSONDecoder().raw_decode(path.read_text(encoding="utf-8"))[0]
 
 
 # Every number here stands in the README beside them, or in the index as it was published.
@@ -50,13 +51,19 @@ def test_a_trained_checkpoint(
     assert result.bytes.found == result.bytes.expected == 4 * parameters  # all four are stored in F32
 
 
-def written(shared: Path, name: str, folder: Path) -> dict[str, Any]:
-    """A published checkpoint as sparse files; its index."""
+def written(shared: Path, name: str, folder: Path, bare: str = "") -> dict[str, Any]:
+    """A published checkpoint as sparse files; its index. `bare`: a prefix that its names lack."""
     published = shared / "real" / name
     listed, config = read(published / "index.json"), read(published / "config.json")
-    shapes = {tensor: tuple(shape) for tensor, shape in read(published / "expected_shapes.json").items()}
-    shapes.setdefault("lm_head.weight", shapes["model.embed_tokens.weight"])  # what a tied head's would be
-    dtype = {"float16": "F16", "bfloat16": "BF16"}[config["torch_dtype"]]
+    shapes = {
+        tensor.removeprefix(bare): tuple(shape)
+        for tensor, shape in read(published / "expected_shapes.json").items()
+    }
+    if "model.embed_tokens.weight" in shapes:
+        shapes.setdefault(
+            "lm_head.weight", shapes["model.embed_tokens.weight"]
+        )  # what a tied head's would be
+    dtype = {"float16": "F16", "bfloat16": "BF16"}[config.get("torch_dtype", "bfloat16")]
     files: dict[str, Tensors] = {}
     for tensor, file in listed["weight_map"].items():
         # The files of some are pickles; here all are safetensors, of the same names otherwise.
@@ -76,6 +83,8 @@ PUBLISHED = {
     "llama-7b": 6_738_415_616,
     "yi-1.5-6b-slerp": 6_061_035_520,
     "granite-3b-code-128k": 3_482_503_680,
+    "mixtral-8x7b": 46_702_792_704,
+    "qwen2-cogito-14b": 14_765_947_904,
 }
 
 
@@ -111,11 +120,30 @@ def test_it_is_the_catalogued_model_too(
     assert check(tmp_path / "c", model="llama3.1-70b").exit_code == 1
 
 
-def test_another_architecture_says_so(shared: Path, tmp_path: Path, check: Check) -> None:
+def test_a_published_checkpoint_that_stores_its_tied_head(shared: Path, tmp_path: Path, check: Check) -> None:
+    """Gemma's 164 tensors with a copy of the embedding: 256,000 × 2,048 × 2 bytes."""
     written(shared, "gemma-2b@27b76a6", tmp_path / "c")
     result = check(tmp_path / "c")
-    assert [(finding.code, finding.exit_code) for finding in result.findings] == [("config", 2)]
-    assert "model_type 'gemma' is not described yet" in result.findings[0].message
+    [finding] = result.findings
+    assert (finding.code, finding.exit_code, finding.tensor) == ("redundant", 0, "lm_head.weight")
+    assert f"{256_000 * 2_048 * 2:,} bytes" in finding.message
+    assert result.parameters.found == result.parameters.expected == 2_506_172_416
+
+
+def test_a_published_checkpoint_without_the_prefix(shared: Path, tmp_path: Path, check: Check) -> None:
+    """BLOOM's files are of the bare model: `h.0.…` where transformers now saves `transformer.h.0.…`."""
+    listed = written(shared, "bloom", tmp_path / "c", bare="transformer.")
+    result = check(tmp_path / "c")
+    assert [finding.exit_code for finding in result.findings] == [0] * len(result.findings)
+    assert result.tensors.found == result.tensors.expected == len(listed["weight_map"])
+    assert result.bytes.found == 2 * result.parameters.found == listed["metadata"]["total_size"]
+
+
+def test_another_architecture_says_so(tmp_path: Path, check: Check) -> None:
+    result = check(save(tmp_path / "c", {"w": T((2, 2))}, config={"model_type": "bert", "hidden_size": 2}))
+    [finding] = result.findings
+    assert (finding.code, finding.exit_code) == ("config", 2)
+    assert "model_type 'bert' is an encoder" in finding.message
     assert (result.parameters.expected, result.model) == (None, None)
 
 

@@ -110,16 +110,17 @@ def _finding(
 
 
 def _flags(comparison: Comparison) -> dict[str, str]:
-    """Weight -> the model's flag that turns it on."""
+    """Weight -> the model's flag that turns it on; of flags that one setting sets, the first."""
     architecture = comparison.graph.architecture
     nodes = [node for block in architecture.blocks.values() for node in block]
     given = {
         node.id: node.given for node in [*nodes, *(part.node for part in architecture.graph if part.node)]
     }
-    found = {}
+    found: dict[str, str] = {}
+    of_key: dict[str, str] = {}
     for node in (node for block in comparison.graph.blocks for node in block.nodes):
         for name, weight in node.component.weights.items():
             flag = given.get(node.id, {}).get(weight.when or "")
             if isinstance(flag, str):
-                found[f"{node.id}.{name}"] = flag
+                found[f"{node.id}.{name}"] = of_key.setdefault(comparison.description.key(flag), flag)
     return found
