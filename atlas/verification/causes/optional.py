@@ -120,7 +120,8 @@ def _flags(comparison: Comparison) -> dict[str, str]:
     of_key: dict[str, str] = {}
     for node in (node for block in comparison.graph.blocks for node in block.nodes):
         for name, weight in node.component.weights.items():
-            flag = given.get(node.id, {}).get(weight.when or "")
+            first = (weight.when or "").split(" and ")[0]  # the other terms say for which variant it is
+            flag = given.get(node.id, {}).get(first)
             if isinstance(flag, str):
                 found[f"{node.id}.{name}"] = of_key.setdefault(comparison.description.key(flag), flag)
     return found
