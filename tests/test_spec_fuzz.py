@@ -26,6 +26,7 @@ from atlas.evidence.bibliography import evidence, place
 from atlas.grammar import conditions, names, shapes
 from atlas.graph.binding import bind
 from atlas.graph.check import check
+from atlas.resolution import config
 from atlas.resolution.resolve import resolve
 from atlas.spec.library import Library, builtin_folder
 from tests.bounds import Choices, bounded, fuzz
@@ -202,7 +203,11 @@ def _ask(library: Library, kind: str, name: str, model: str) -> None:
     for cite in library.cites.values():
         for where in cite.at:
             place(where)
-    described = Model(bind(resolve(model, library), library), library)
+    found = resolve(model, library)
+    if kind == "architectures" and (samples := library.samples(library.architecture(name))):
+        id, settings = next(iter(samples.items()))
+        found = config.describe(settings, library, id=id)
+    described = Model(bind(found, library), library)
     described.params(by="tensor")
     described.trace(1, 8, 0)
     described.memory(context=8)

@@ -14,7 +14,7 @@ name weights that do not exist here; such rows are listed in `inherited` of thei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,7 @@ def merged(name: str, read: Callable[[str], tuple[Path, Table]]) -> Merged:
             raise SpecError(
                 f"{files[0][0]}: like: more than {MOST_LEVELS} architectures are built like each other"
             )
+        _checked(table, path)
         names.append(like)
         files.append((path, table))
         like = table.get("like")
@@ -88,16 +89,43 @@ def merged(name: str, read: Callable[[str], tuple[Path, Table]]) -> Merged:
             _remove(base, address, path)
         _forget_rules(base, table)
         result = _join(base, table)
-        for name, config in _tables(base.get("configs")):
-            if isinstance(config.get("ignored"), list):
+        for name, config in base.get("configs", {}).items():
+            if "ignored" in config:
                 result["configs"][name] = {**result["configs"][name], "ignored": config["ignored"]}
         _replace_rows(base, table, result)
-    if isinstance(conventions := result.get("conventions"), Mapping):
+    if conventions := result.get("conventions"):
         own = files[0][1].get("conventions", {})
         result["conventions"] = {
             name: conventions[name] for name in [*own, *conventions]
         }  # its own come first
     return Merged({key: value for key, value in result.items() if key != "without"}, tuple(files))
+
+
+def _checked(table: Table, path: Path) -> None:
+    """Refuse tables that are none, which inheritance reads before the schema is applied.
+
+    Raises:
+        SpecError: with the key's address.
+    """
+
+    def expect(value: object, kind: type, address: str) -> None:
+        if not isinstance(value, kind):
+            what = "list" if kind is list else "dictionary"
+            raise SpecError(f"{path}: {address}: input should be a valid {what}, found {value!r:.60}")
+
+    for field in ("configs", "conventions", "pages"):
+        expect(table.get(field, {}), dict, field)
+        for name, inner in table.get(field, {}).items():
+            expect(inner, dict, f"{field}.{name}")
+            for key in (*_RULES, "tensors"):
+                expect(inner.get(key, {}), dict, f"{field}.{name}.{key}")
+            ignored = inner.get("ignored", [])
+            expect(ignored, list, f"{field}.{name}.ignored")
+            for each in ignored:
+                if not isinstance(each, str):
+                    raise SpecError(
+                        f"{path}: {field}.{name}.ignored: input should be a valid string, found {each!r:.60}"
+                    )
 
 
 def _without(table: Table, path: Path) -> list[str]:
@@ -110,9 +138,9 @@ def _without(table: Table, path: Path) -> list[str]:
 def _inheritable(table: Table) -> Table:
     """What an architecture that is built like this one gets."""
     kept = {key: value for key, value in table.items() if key not in _OWN}
-    if isinstance(pages := kept.get("pages"), Mapping):
+    if pages := kept.get("pages"):
         kept["pages"] = {name: _less(page, {"cites"}) for name, page in pages.items()}
-    if isinstance(configs := kept.get("configs"), Mapping):
+    if configs := kept.get("configs"):
         kept["configs"] = {name: _less(config, _OWN_IN_CONFIGS) for name, config in configs.items()}
     return kept
 
@@ -148,19 +176,18 @@ _RULES = ("used", "absent", "only", "computes", "agrees", "expects", "words", "p
 def _forget_rules(base: Table, own: Table) -> None:
     """Leave out what inherited configuration tables state about keys that the own table of that name mentions."""
     configs = base.get("configs")
-    if not isinstance(configs, Mapping):
+    if configs is None:
         return
     base["configs"] = dict(configs)
-    mine = dict(_tables(own.get("configs")))
-    for name, table in _tables(configs):
-        stated = mine.get(name, {})
-        rules = [rules for rules in (stated.get(kind) for kind in _RULES) if isinstance(rules, Mapping)]
-        keys = {key for each in rules for key in each} | set(stated.get("ignored") or ())
+    for name, table in configs.items():
+        stated = own.get("configs", {}).get(name, {})
+        ignored = stated.get("ignored", [])
+        keys = {key for kind in _RULES for key in stated.get(kind, {})} | set(ignored)
         base["configs"][name] = {
             kind: _less(value, keys)
             if kind in _RULES
-            else [key for key in value if key not in keys] + list(stated.get("ignored") or ())
-            if kind == "ignored" and isinstance(value, list)
+            else [*(key for key in value if key not in keys), *ignored]
+            if kind == "ignored"
             else value
             for kind, value in table.items()
         }
@@ -168,18 +195,11 @@ def _forget_rules(base: Table, own: Table) -> None:
 
 def _replace_rows(base: Table, own: Table, result: Table) -> None:
     """Leave out inherited rows whose weights own rows name, and list the other inherited rows."""
-    for name, convention in _tables(base.get("conventions")):
+    for name, convention in base.get("conventions", {}).items():
         inherited = convention.get("tensors", {})
         into = result["conventions"][name]
-        if not isinstance(inherited, Mapping) or not isinstance(into, Mapping):
-            continue
-        mine = dict(_tables(own.get("conventions")))
-        rows: Any = mine.get(name, {}).get("tensors", {})
-        taken = (
-            {weight for row in rows.values() for weight in _weights(row)}
-            if isinstance(rows, Mapping)
-            else set()
-        )
+        rows = own.get("conventions", {}).get(name, {}).get("tensors", {})
+        taken = {weight for row in rows.values() for weight in _weights(row)}
         gone = {
             key for key, row in inherited.items() if key not in rows and taken.intersection(_weights(row))
         }
@@ -191,11 +211,6 @@ def _replace_rows(base: Table, own: Table, result: Table) -> None:
                 "inherited": [key for key in inherited if key not in rows and key not in gone],
             },
         }
-
-
-def _tables(value: Any) -> Iterator[tuple[str, Table]]:
-    if isinstance(value, Mapping):
-        yield from ((name, table) for name, table in value.items() if isinstance(table, dict))
 
 
 def _weights(row: Any) -> set[str]:
