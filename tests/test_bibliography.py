@@ -31,8 +31,7 @@ def places(library: Library) -> Iterator[Found]:
     for name, cite in library.cites.items():
         for where in map(place, cite.at):
             yield name, where.source, where.lines, where.sha256
-    for family in library.families():
-        catalogue = library.catalogue(family.id)
+    for catalogue in map(library.catalogue, library.paths("catalogue")):
         for row in [entry.descriptor for entry in catalogue.entries] + list(catalogue.names):
             (where,) = map(place, catalogue_cite(catalogue, row).at)
             yield row, where.source, where.lines, where.sha256

@@ -35,7 +35,17 @@ def architectures(library: Library) -> list[spec.Architecture]:
 
 @pytest.fixture(scope="module")
 def described(library: Library) -> list[tuple[spec.Family, spec.Entry]]:
-    return [(family, entry) for family in library.families() for entry in family.models if entry.architecture]
+    """The models that have an entry of Meta's catalogue."""
+    return [
+        (family, entry)
+        for family in catalogued_families(library)
+        for entry in family.models
+        if entry.architecture
+    ]
+
+
+def catalogued_families(library: Library) -> list[spec.Family]:
+    return [library.family(name) for name in library.paths("catalogue")]
 
 
 # ---------------------------------------------------------------- every file
@@ -240,7 +250,7 @@ def test_every_cite_exists_and_is_used(library: Library, references: dict[str, s
 
 def test_every_source_exists_and_is_used(library: Library) -> None:
     used = {place(text).source for cite in library.cites.values() for text in cite.at}
-    used |= {library.catalogue(family.id).source for family in library.families()}
+    used |= {library.catalogue(name).source for name in library.paths("catalogue")}
     assert used == set(library.sources)
 
 
@@ -252,8 +262,7 @@ def test_lines_are_in_the_file(library: Library) -> None:
             assert bool(where.lines) == bool(source.lines), name
             assert bool(cite.values) != bool(where.lines), name
             within(where.lines, source, name)
-    for family in library.families():
-        catalogue = library.catalogue(family.id)
+    for catalogue in map(library.catalogue, library.paths("catalogue")):
         for entry in catalogue.entries:
             within(entry.lines, library.sources[catalogue.source], entry.descriptor)
             assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256), entry.descriptor
@@ -288,7 +297,7 @@ def test_a_source_describes_families_there_are(library: Library) -> None:
         assert set(source.describes) <= families, name
         assert not (source.role == "dependency" and source.describes), name
     catalogue = library.sources["llama-models/sku_list"]
-    assert set(catalogue.describes) == families
+    assert set(catalogue.describes) == set(library.paths("catalogue"))
 
 
 def test_no_claim_is_twice(library: Library) -> None:

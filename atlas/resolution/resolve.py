@@ -59,17 +59,11 @@ def resolve(name: str, library: Library) -> Model:
 def catalogue_entry(name: str, library: Library) -> tuple[spec.Family, spec.Entry] | None:
     """The catalogue entry with that id, descriptor or Hub id, in any case."""
     wanted = name.strip().lower()
-    for family in library.families(_likely_family(wanted)):
+    for family in library.families(wanted):
         for entry in family.models:
             if wanted in ids(entry):
                 return family, entry
     return None
-
-
-def _likely_family(name: str) -> str:
-    """The name in the form in which a family's id begins it, to open the likely file first."""
-    plain = name.rpartition("/")[2].removeprefix("meta-")
-    return re.sub(r"^llama-(?=\d)", "llama", plain)
 
 
 def _from_url(url: hub_url.HubURL, library: Library) -> Model:

@@ -275,8 +275,10 @@ class Library:
         return self._load(spec.Catalogue, "catalogue", family)
 
     def families(self, likely: str = "") -> Iterator[spec.Family]:
-        """Every family. Families whose id is a prefix of `likely` come first, longest id first."""
+        """Every family. Those whose id occurs in `likely`, hyphens apart, come first, longest id first."""
+        plain = likely.replace("-", "")
         names = sorted(
-            self.paths("models"), key=lambda name: (-len(name) if likely.startswith(name) else 0, name)
+            self.paths("models"),
+            key=lambda name: (-len(name) if name.replace("-", "") in plain else 0, name),
         )
         return map(self.family, names)
