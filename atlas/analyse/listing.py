@@ -12,7 +12,7 @@ from atlas.analyse.row_order import Order
 from atlas.errors import UsageError, shown
 from atlas.evidence.bibliography import Evidence, evidence
 from atlas.grammar import shapes
-from atlas.graph import tensors
+from atlas.graph import cites, tensors
 from atlas.graph.graph import Graph, Weight
 from atlas.spec.library import Library
 
@@ -119,7 +119,6 @@ def _component(
 ) -> Component:
     node = next(node for block in graph.blocks for node in block.nodes if node.id == weight.node)
     own = graph.architecture.pages.get(weight.component, spec.Words())
-    cites = own.cites or weight.words.cites or node.component.cites
     other = graph.tied_to(weight)
     trained = weight.words.trained
     size = graph.size(weight)
@@ -138,7 +137,7 @@ def _component(
         bytes=size_of(dtype, stored),
         tied_to=other.component if other else None,
         trained=trained,
-        cites=tuple(evidence(cites, library, graph.model.family)),
+        cites=tuple(evidence(cites.of_weight(graph, node, weight), library, graph.model.family)),
     )
 
 

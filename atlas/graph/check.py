@@ -189,6 +189,7 @@ def _samples(library: Library, name: str) -> None:
         raise SpecError(
             f"architectures/{name}.toml: there is no [sample], a small configuration to check it with"
         )
+    known: set[str] = set()
     for id, settings in samples.items():
         model = config.describe(settings, library, id=f"architectures/{name}.toml: sample {id}")
         if model.architecture != name:
@@ -196,6 +197,15 @@ def _samples(library: Library, name: str) -> None:
         graph = bind(model, library)
         for convention in graph.architecture.conventions:
             tensors.rows(graph, convention)
+        nodes = [node for block in graph.blocks for node in block.nodes]
+        known |= {node.id for node in nodes} | {step.id for node in nodes for step in node.steps}
+        known |= {weight.component for weight in graph.weights.values()}
+    evidence((cite for cites in architecture.evidence.values() for cite in cites), library)
+    for key in architecture.evidence:
+        if key not in known:
+            raise SpecError(
+                f"architectures/{name}.toml: evidence: no sample has a node, weight or step {key[:80]!r}"
+            )
 
 
 def _claims(library: Library, model_type: str, claims: list[Claim]) -> None:

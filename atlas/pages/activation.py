@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from atlas import spec
+from atlas.graph import cites
 from atlas.graph.graph import Step
 from atlas.pages.content import Page
 from atlas.pages.parts import Parts, over
@@ -23,10 +24,10 @@ def page(parts: Parts, name: str, steps: Sequence[Step]) -> Page:
     own = pages.get(last.sets, spec.Words())
     words = over(own, first.words)
     equations = {step.words.text: step.words.latex for step in steps}
-    cites = list(dict.fromkeys(cite for step in steps for cite in step.words.cites)) or node.component.cites
-    if last is node.steps[-1]:
-        page_of_node = pages.get(node.id, spec.Words())
-        cites = list(dict.fromkeys([*cites, *(page_of_node.cites or node.component.cites)]))
+    of_node = cites.of_node(parts.graph, node)
+    of_steps = [cite for step in steps for cite in cites.of_step(parts.graph, step)]
+    if last is node.steps[-1] or not of_steps:
+        of_steps += of_node
     inputs = [
         parts.value(o, node) for step in steps for o in step.of if o.weight is None and o.name != last.sets
     ]
@@ -45,7 +46,7 @@ def page(parts: Parts, name: str, steps: Sequence[Step]) -> Page:
         inputs=list(dict.fromkeys(inputs)),
         outputs=[parts.result(last)],
         instances=parts.graph.times(node.id),
-        sources=parts.sources(cites),
+        sources=parts.sources(dict.fromkeys(of_steps)),
     )
 
 
@@ -67,7 +68,7 @@ def page_of_step(parts: Parts, step: Step) -> Page:
         inputs=list(dict.fromkeys(parts.value(o, node) for o in step.of if o.weight is None)),
         outputs=[parts.result(step)],
         instances=parts.graph.times(node.id),
-        sources=parts.sources(words.cites or node.component.cites),
+        sources=parts.sources(cites.of_step(parts.graph, step) or cites.of_node(parts.graph, node)),
     )
 
 

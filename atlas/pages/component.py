@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from atlas import spec
 from atlas.analyse.parameters import calculation
+from atlas.graph import cites
 from atlas.graph.graph import Node, Weight
 from atlas.pages.content import Amount, Page
 from atlas.pages.parts import Parts, over
@@ -31,7 +32,7 @@ def page(parts: Parts, node: Node) -> Page:
         per_instance=sum(graph.size(weight) for weight in node.weights),
         parameters=distinct * instances,
         stored=parts.stored(node.weights),
-        sources=parts.sources(own.cites or base.cites),
+        sources=parts.sources(cites.of_node(graph, node)),
     )
 
 
@@ -57,7 +58,7 @@ def page_of_weight(parts: Parts, weight: Weight) -> Page:
         parameters=0 if parts.graph.tied_to(weight) else size * instances,
         stored=parts.stored([weight]),
         notes=[matrix] if len(weight.shape) > 1 else [],
-        sources=parts.sources(own.cites or weight.words.cites or node.component.cites),
+        sources=parts.sources(cites.of_weight(parts.graph, node, weight)),
     )
 
 
