@@ -1,8 +1,9 @@
 """Resolves cites: a claim, every place that supports it, and how directly it does so for a given family.
 
-    direct        the model's own code or catalogue states it
-    contextual    a predecessor, a sibling or a published copy states it
-    operation     a dependency shows how an operation stores or applies its weights
+    direct          the model's own code or catalogue states it
+    implementation  a library's implementation of the model does it, which is not the publisher's own statement
+    contextual      a predecessor, a sibling or a published copy states it
+    operation       a dependency shows how an operation stores or applies its weights
 
 The relation follows from the families that a source describes, so a claim may be direct for one family and contextual for
 another. This file reads only the description; `atlas.evidence.sources` reads the sources.
@@ -18,7 +19,7 @@ from atlas import spec
 from atlas.errors import SpecError
 from atlas.spec.library import Library
 
-RELATIONS = ("direct", "contextual", "operation")
+RELATIONS = ("direct", "implementation", "contextual", "operation")
 
 Lines = tuple[tuple[int, int], ...]
 
@@ -108,7 +109,7 @@ def evidence(cites: Iterable[str], library: Library, family: str = "") -> list[E
                     source=where.source,
                     title=source.title,
                     repo=source.repo,
-                    revision=source.revision,
+                    revision=source.revision or (f"v{source.version}" if source.version else ""),
                     path=source.path,
                     lines=where.lines,
                     sha256=where.sha256,
@@ -121,6 +122,8 @@ def relation(source: spec.Source, family: str) -> str:
     """How directly a source supports a claim about a family."""
     if source.role == "dependency":
         return "operation"
+    if source.role == "implementation":
+        return "implementation"
     return "direct" if family in source.describes else "contextual"
 
 

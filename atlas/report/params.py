@@ -7,7 +7,11 @@ from atlas.report import console
 from atlas.report.plain import gibibytes
 from atlas.tables import Cell, Column, Table
 
-CONTEXTUAL = "the code of another model that computes the same, not this model's own"
+MEANINGS = {
+    "implementation": "a library's implementation of this model, not the publisher's own code",
+    "contextual": "the code of another model that computes the same, not this model's own",
+}
+"""Relation of a source -> what it means, for a line below the table."""
 
 _SIZE = (Column(None, "dtype"), Column(None, "bytes"))
 
@@ -168,7 +172,7 @@ def _below(counts: Counts) -> list[str]:
 
 
 def _sources(counts: Counts) -> list[str]:
-    """The files behind the table's sources, and what `contextual` means where it is there."""
+    """The files behind the table's sources, and what their relation means where it is not direct."""
     first = [c.cites[0] for c in counts.components if c.cites]
     files = {(e.repo, e.revision, e.path): ("", e.relation) for e in first}
     files |= {(e.repo, e.revision, e.path): (e.where, e.relation) for e in counts.cites[:1]}
@@ -176,9 +180,8 @@ def _sources(counts: Counts) -> list[str]:
     for (repo, revision, path), (where, relation) in files.items():
         line = f"source     {repo} @ {revision[:12]} · {path}" + (f" ({where})" if where else "")
         lines.append(line if relation == "direct" else f"{line}, {relation}")
-    if any(e.relation == "contextual" for e in (*first, *counts.cites[:1])):
-        lines.append(f"contextual {CONTEXTUAL}")
-    return lines
+    seen = {e.relation for e in (*first, *counts.cites[:1])}
+    return lines + [f"{name:<10} {meaning}" for name, meaning in MEANINGS.items() if name in seen]
 
 
 def _value(value: object) -> str:

@@ -47,7 +47,7 @@ class Source(Spec):
     """Something that can be cited: a file at a fixed revision."""
 
     kind: Literal["git", "pypi", "hub"]
-    role: Literal["reference", "catalogue", "dependency", "checkpoint"]
+    role: Literal["reference", "catalogue", "dependency", "implementation", "checkpoint"]
     title: str
     repo: Annotated[str, AfterValidator(_repo)]
     revision: Annotated[str, AfterValidator(_revision)] = ""
