@@ -74,8 +74,32 @@ def test_cited_lines_are_those_of_the_installed_package(source: str, library: Li
     assert checked
 
 
+def test_cited_lines_of_implementations(library: Library) -> None:
+    """Whole classes and functions of the pinned transformers, if it is the one that is installed."""
+    pinned = {name: source for name, source in library.sources.items() if source.role == "implementation"}
+    assert len(pinned) > 40
+    [(package, version)] = {(source.package, source.version) for source in pinned.values()}
+    there = pytest.importorskip(package).__version__
+    if there != version:
+        pytest.skip(f"{package} {there} is installed, and {version} is cited")
+    contents = {name: installed(library, name).read_bytes() for name in pinned}
+    for name, content in contents.items():
+        assert hashlib.sha256(content).hexdigest() == pinned[name].file_sha256, name
+        assert len(content.decode().splitlines()) == pinned[name].lines, name
+    for name, where, ranges, sha256 in places(library):
+        if where in contents:
+            lines = contents[where].decode().splitlines()
+            assert digest(lines, ranges) == sha256, name
+            assert lines[ranges[0][0] - 1].startswith(("class ", "def ", "@")), name
+
+
 def test_every_packaged_source_is_checked(library: Library) -> None:
-    assert {source.package for source in library.sources.values() if source.package} == set(PACKAGES)
+    packages = {
+        source.package
+        for source in library.sources.values()
+        if source.package and source.role != "implementation"
+    }
+    assert packages == set(PACKAGES)
 
 
 def test_no_pin_is_lost(library: Library, shared: Path) -> None:

@@ -226,6 +226,8 @@ def cited(table: object) -> Iterator[str]:
         for key, value in table.items():
             if key == "cites":
                 yield from value
+            elif key == "evidence":
+                yield from (cite for cites in value.values() for cite in cites)
             else:
                 yield from cited(value)
     elif isinstance(table, list):
@@ -282,7 +284,7 @@ def within(lines: Iterable[Iterable[int]], source: spec.Source, what: str) -> No
 def test_sources_are_fixed(library: Library) -> None:
     """At a commit, never at a branch; a file that lines are cited of has its length and its hash."""
     for name, source in library.sources.items():
-        assert re.fullmatch(r"[0-9a-f]{7,40}", source.revision), name
+        assert re.fullmatch(r"[0-9a-f]{7,40}", source.revision) or source.version, name
         assert re.fullmatch(r"[\w.-]+/[\w.-]+", source.repo), name
         assert source.title, name
         assert bool(source.lines) == bool(source.file_sha256), name
