@@ -25,8 +25,8 @@ def read(key: str, value: Any, where: str) -> int:
     """
     if key == "vocab_size" and value == -1:
         raise ConfigError(
-            f"{where}: vocab_size is -1, the placeholder in Meta's Llama 2 files for the tokenizer's size",
-            hint="set it to the tokenizer's size (Llama 2: 32000), or give a catalogue id such as llama2-7b",
+            f"{where}: vocab_size is -1, which some of Meta's files have in place of the tokenizer's size",
+            hint="set it to the number of the tokenizer's tokens, or give a catalogue id (`atlas models` lists them)",
         )
     if not isinstance(value, int) or isinstance(value, bool):
         raise ConfigError(f"{where}: {key} is {shown(value)}, expected a positive integer")

@@ -98,7 +98,7 @@ def to_toml(catalogue: Catalogue) -> dict[str, str]:
     """The text of each file of specs/catalogue/, one for each family, keyed by file name without `.toml`."""
     families: dict[str, list[Entry]] = {}
     for entry in catalogue.entries:
-        # Meta's code calls the Llama Guard family `safety`.
+        # Meta's code calls the family of guards `safety`.
         stem = "llama-guard" if entry.family == "safety" else entry.family.replace("_", ".")
         families.setdefault(stem, []).append(entry)
     version = f" {catalogue.version}" if catalogue.version else ""
