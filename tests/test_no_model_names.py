@@ -21,9 +21,7 @@ ENGLISH = {"opt", "phi"}
 @pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.relative_to(FILES[0].parent)))
 def test_no_model_type_stands_in_python(file: Path, library: Library) -> None:
     text = file.read_text(encoding="utf-8")
-    types = {name for name, _ in library.claims.items() if name != "meta"} | {
-        path for path in library.paths("architectures")
-    }
+    types = {*library.claims, *library.paths("architectures")} - {"meta"}
     words = {word.strip(".-").lower() for word in WORD.findall(text)}
     found = (words & (types - ENGLISH - BASES)) | {name for name in ENGLISH if f'"{name}"' in text}
     assert not found

@@ -42,6 +42,8 @@ def page_of_weight(parts: Parts, weight: Weight) -> Page:
     step = next(step for step in node.steps if weight in step.weights)
     own = parts.graph.architecture.pages.get(weight.component, spec.Words())
     inputs = [parts.value(operand, node) for operand in step.of if operand.weight is None]
+    if not inputs:  # the step prepares the weight alone
+        inputs = [parts.value(operand, node) for operand in node.of]
     name = weight.component.rpartition(".")[2]
     words = over(own, over(weight.words, step.words))
     size, instances = parts.graph.size(weight), parts.graph.instances(weight)
@@ -49,7 +51,13 @@ def page_of_weight(parts: Parts, weight: Weight) -> Page:
     return parts.page(
         node=weight.component,
         kind="learned",
-        words=words.model_copy(update={"expression": words.expression or f"{name}({inputs[0].symbol})"}),
+        words=words.model_copy(
+            update={
+                "summary": words.summary or f"A weight of {node.id}, which its step {step.words.id} applies.",
+                "expression": words.expression
+                or f"{name}({', '.join(dict.fromkeys(each.symbol for each in inputs))})",
+            }
+        ),
         inputs=inputs,
         outputs=[parts.result(step)],
         accounting=[_amount(parts, weight, alone=True)],

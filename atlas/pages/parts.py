@@ -8,7 +8,7 @@ from atlas import spec
 from atlas.analyse.trace import shape_of
 from atlas.evidence.bibliography import Evidence, evidence
 from atlas.grammar import shapes
-from atlas.grammar.conditions import holds
+from atlas.grammar.conditions import holds, names
 from atlas.graph import tensors
 from atlas.graph.graph import Graph, Node, Operand, Step, Weight
 from atlas.pages.content import Amount, Code, Equation, Facts, Page, StoredName, Value
@@ -55,7 +55,12 @@ class Parts:
         Args:
             settings: the parameters of the page's component, on which its notes may depend.
         """
-        known = {**self.conditions, **(settings or {})}
+        # Parameters have values only where they are needed, so none is read before a note asks for it.
+        asked = {name for note in words.notes for name in names(note.when)}
+        known = {
+            **self.conditions,
+            **{name: settings[name] for name in asked if settings and name in settings},
+        }
         said = [note.text for note in words.notes if holds(note.when, known)]
         return Page(
             model=self.model.id,
