@@ -12,6 +12,31 @@ from atlas.spec.library import Library
 ARCHITECTURES = [name for name in Library().paths("architectures") if not Library().architecture(name).base]
 
 
+def test_the_equation_is_that_of_the_parameters(library: Library) -> None:
+    """No rotation on the page of a model that has none, and a cap, a sink or a bias where there is one."""
+    equations = {
+        name: Model(
+            bind(
+                config.describe(library.samples(library.architecture(name))[name], library, id=name), library
+            ),
+            library,
+        )
+        .explain("attention")
+        .expression
+        for name in ("gpt2", "bloom", "gemma2", "gpt_oss", "qwen3")
+    }
+    assert {name: "rotate" in text for name, text in equations.items()} == {
+        "gpt2": False,
+        "bloom": False,
+        "gemma2": True,
+        "gpt_oss": True,
+        "qwen3": True,
+    }
+    assert "slope" in equations["bloom"]
+    assert "softcap" in equations["gemma2"]
+    assert "sinks" in equations["gpt_oss"]
+
+
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_every_page(name: str, library: Library) -> None:
     id, settings = next(iter(library.samples(library.architecture(name)).items()))

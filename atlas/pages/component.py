@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from atlas import spec
 from atlas.analyse.parameters import calculation
+from atlas.grammar.conditions import holds
 from atlas.graph import cites
 from atlas.graph.graph import Node, Weight
 from atlas.pages.content import Amount, Page
@@ -17,13 +18,12 @@ def page(parts: Parts, node: Node) -> Page:
     """The page of a node with all of its weights."""
     graph = parts.graph
     own = graph.architecture.pages.get(node.id, spec.Words())
-    base = node.component
     instances = graph.times(node.id)
     distinct = sum(graph.size(weight) for weight in node.weights if not graph.tied_to(weight))
     return parts.page(
         node=node.id,
         kind="learned" if node.weights else "computed",
-        words=over(own, base),
+        words=over(own, _with_equation(node)),
         settings=node.params,
         inputs=[parts.value(operand, node) for operand in node.of],
         outputs=[parts.result(node.steps[-1])],
@@ -34,6 +34,14 @@ def page(parts: Parts, node: Node) -> Page:
         stored=parts.stored(node.weights),
         sources=parts.sources(cites.of_node(graph, node)),
     )
+
+
+def _with_equation(node: Node) -> spec.Words:
+    """The component's words, with the equation that holds for the node's parameters."""
+    for equation in node.component.equations:
+        if holds(equation.when, node.params):
+            return node.component.model_copy(update=equation.model_dump(exclude={"when"}))
+    return node.component
 
 
 def page_of_weight(parts: Parts, weight: Weight) -> Page:

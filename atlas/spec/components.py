@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from atlas.spec.table import Some, Value, Words
+from atlas.spec.table import Some, Spec, Value, Words
 
 
 class Weight(Words):
@@ -52,10 +52,21 @@ class Step(Words):
     when: str | None = None
 
 
+class Equation(Spec):
+    """A component's equation where its parameters meet a condition."""
+
+    when: str
+    expression: str
+    text: str
+    latex: str
+
+
 class Component(Words):
     id: str
     ports: dict[str, str] = Field(alias="in")
     params: dict[str, Value | Some[str]] = {}
     """Name -> default, or a list of allowed words with the default first."""
+    equations: list[Equation] = []
+    """Instead of the component's own equation: the first whose condition on the parameters is met."""
     weights: dict[str, Weight] = {}
     steps: Some[Step]
