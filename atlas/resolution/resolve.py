@@ -59,7 +59,7 @@ def resolve(name: str, library: Library) -> Model:
 def catalogue_entry(name: str, library: Library) -> tuple[spec.Family, spec.Entry] | None:
     """The catalogue entry with that id, descriptor or Hub id, in any case."""
     wanted = name.strip().lower()
-    for family in library.families(wanted):
+    for family in library.families_naming(wanted):
         for entry in family.models:
             if wanted in ids(entry):
                 return family, entry

@@ -17,7 +17,7 @@ from atlas import spec
 from atlas.errors import SpecError
 from atlas.spec import inheritance, registry
 from atlas.spec.axes import check_products
-from atlas.spec.toml_files import is_there, toml_files
+from atlas.spec.toml_files import is_there, may_contain, toml_files
 from atlas.spec.toml_files import read_toml as read_toml
 
 T = TypeVar("T", bound=spec.Spec)
@@ -274,11 +274,18 @@ class Library:
     def catalogue(self, family: str) -> spec.Catalogue:
         return self._load(spec.Catalogue, "catalogue", family)
 
-    def families(self, likely: str = "") -> Iterator[spec.Family]:
-        """Every family. Those whose id occurs in `likely`, hyphens apart, come first, longest id first."""
-        plain = likely.replace("-", "")
-        names = sorted(
-            self.paths("models"),
-            key=lambda name: (-len(name) if name.replace("-", "") in plain else 0, name),
+    def families(self) -> Iterator[spec.Family]:
+        """Every family, each file parsed when its turn comes."""
+        return map(self.family, sorted(self.paths("models")))
+
+    def families_naming(self, name: str) -> Iterator[spec.Family]:
+        """The families that may have a model of that name, in lower case: files without the name's bytes are not parsed.
+
+        Those whose id occurs in the name, hyphens apart, come first, longest id first.
+        """
+        plain = name.replace("-", "")
+        likely = sorted(
+            self.paths("models").items(),
+            key=lambda item: (-len(item[0]) if item[0].replace("-", "") in plain else 0, item[0]),
         )
-        return map(self.family, names)
+        return (self.family(family) for family, path in likely if may_contain(path, name))

@@ -121,3 +121,16 @@ def is_there(path: Path) -> bool:
     except (OSError, ValueError):
         return True
     return True
+
+
+def may_contain(path: Path, text: str) -> bool:
+    """Whether a file's strings may contain a text, in any case, found without parsing it.
+
+    A file with a backslash may (the string may be written with escapes), and so may one that cannot be read: its loading
+    reports why.
+    """
+    try:
+        data = read_regular(path, most=MOST_BYTES, error=SpecError)
+    except SpecError:
+        return True
+    return b"\\" in data or not text.isascii() or text.lower().encode() in data.lower()
