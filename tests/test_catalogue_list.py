@@ -15,10 +15,15 @@ def ids(library: Library, *words: str, family: str | None = None, publisher: str
 
 def test_every_entry_by_family(library: Library) -> None:
     found = list_models(library).models
-    families = list(dict.fromkeys(model.family for model in found))
-    assert families[0] == "gpt2"  # of 2019, the oldest
-    metas = [family for family in families if family.startswith("llama")]
-    assert metas[:4] == ["llama2", "llama-guard", "llama3", "llama3.1"]
+    assert len(found) == 90
+    released = {model.family: model.released for model in found}
+    assert list(released.values()) == sorted(released.values())
+    assert [family for family in released if family.startswith("llama")][:4] == [
+        "llama2",
+        "llama-guard",
+        "llama3",
+        "llama3.1",
+    ]
     follows = {model.family: model.follows for model in found}
     assert (follows["llama3.1"], follows["llama3"]) == ("llama3", "llama2")
 
@@ -36,15 +41,31 @@ def test_a_family_and_a_publisher(library: Library) -> None:
         "llama3-8b-instruct",
         "llama3-70b-instruct",
     }
-    of_meta = ids(library, publisher="meta")
-    assert {"opt-125m", "llama3.1-8b"} <= set(of_meta) < set(ids(library))
+    meta = ids(library, publisher="meta")
+    assert {"opt-125m", "llama2-7b"} <= set(meta)
+    assert len(meta) == 46  # its catalogue's 45, and OPT
+    assert ids(library, "OpenAI") == ids(library, publisher="openai") == ["gpt2", "gpt-oss-20b"]
+
+
+def test_words_may_be_of_the_architecture(library: Library) -> None:
+    assert ids(library, "qwen", "moe") == ["qwen1.5-moe-a2.7b", "qwen3-30b-a3b"]
+
+
+def test_a_copied_configuration_is_called_one(library: Library) -> None:
+    found = {model.id: model for model in list_models(library).models}
+    assert found["qwen3-0.6b"].copy
+    assert found["qwen3-0.6b"].source.startswith("github:ai-dynamo/aiconfigurator@")
+    assert not found["minitron-4b"].copy
+    assert found["llama3.1-8b"].source == ""
 
 
 @pytest.mark.parametrize(
     ("words", "options", "message", "hint"),
     [
-        (("whisper",), {}, "no model of the catalogue matches 'whisper'", "`atlas models`"),
-        ((), {"family": "llama5"}, "no family is called 'llama5'", "llama3.1"),
+        (("gpt", "9000"), {}, "no model of the catalogue matches 'gpt 9000'", "`atlas models`"),
+        ((), {"family": "llama5"}, "no family is called 'llama5'", "llama3"),
+        ((), {"family": "qwen"}, "no family is called 'qwen'", "did you mean qwen2, qwen3"),
+        ((), {"family": "xyz"}, "no family is called 'xyz'", "families are gpt2, gpt-j"),
         ((), {"publisher": "Nobody"}, "no publisher is called 'Nobody'", "Meta"),
     ],
 )

@@ -18,7 +18,8 @@ def models(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[WORDS]...", help="Only models with all of these words in an id, name or kind."
+            metavar="[WORDS]...",
+            help="Only models with all of these words in an id, name, kind, architecture or publisher.",
         ),
     ] = None,
     family: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,16 +21,23 @@ class CatalogueModel:
     """One model of the catalogue.
 
     Attributes:
+        publisher: of the family.
+        released: year and month in which the family was released.
         follows: the family that this model's family succeeds.
         kind: base, instruct, chat, guard, vision or quantised.
         hub_id: the Hub repository that publishes its weights.
+        architecture: the description that it is bound to; None if the model is not described.
         parameters: distinct trained parameters; None if the model is not described.
+        source: where its config.json was read; empty if Meta's catalogue states its dimensions.
+        copy: whether that place is not the publisher's own repository.
         catalogue: Meta's catalogue entry with all values resolved; None if Meta's catalogue does not list the model.
     """
 
     id: str
     name: str
     family: str
+    publisher: str
+    released: str
     follows: str | None
     kind: str
     hub_id: str | None
@@ -37,6 +45,9 @@ class CatalogueModel:
     context_length: int | None
     parameters: int | None
     described: bool
+    architecture: str | None
+    source: str
+    copy: bool
     catalogue: Mapping[str, Any] | None
 
 
@@ -55,7 +66,8 @@ def list_models(
     """The catalogue's models: families by release date, models in their family's order.
 
     Args:
-        words: keep the models in which every word occurs: in an id, a name, an alias or a kind. Case is ignored.
+        words: keep the models in which every word occurs: in an id, a name, an alias, a kind, an architecture or the
+            publisher. Case is ignored.
         family: keep one family, by its id.
         publisher: keep one publisher's families. Case is ignored.
 
@@ -66,14 +78,14 @@ def list_models(
     if family is not None:
         names = [known.id for known in families]
         if family.lower() not in names:
-            raise UsageError(f"no family is called {family[:80]!r}", hint=f"families are {', '.join(names)}")
+            raise UsageError(f"no family is called {family[:80]!r}", hint=_near(family, names, "families"))
         families = [known for known in families if known.id == family.lower()]
     if publisher is not None:
         publishers = list(dict.fromkeys(known.publisher for known in families))
         families = [known for known in families if known.publisher.casefold() == publisher.casefold()]
         if not families:
             raise UsageError(
-                f"no publisher is called {publisher[:80]!r}", hint=f"publishers are {', '.join(publishers)}"
+                f"no publisher is called {publisher[:80]!r}", hint=_near(publisher, publishers, "publishers")
             )
     matches = [
         _model(known, entry, library)
@@ -90,6 +102,16 @@ def list_models(
     return ModelList(tuple(matches))
 
 
+def _near(name: str, known: Sequence[str], what: str) -> str:
+    """A hint: the known names that begin with this one or are spelled nearly like it, else all of them."""
+    spelled = {each.casefold(): each for each in known}
+    wanted = name[:200].casefold()
+    near = [word for word in spelled if wanted and word.startswith(wanted)]
+    near += difflib.get_close_matches(wanted, spelled, n=4)
+    found = [spelled[word] for word in dict.fromkeys(near)]
+    return f"did you mean {', '.join(found)}?" if found else f"{what} are {', '.join(known)}"
+
+
 def _matches(family: spec.Family, entry: spec.Entry, words: Sequence[str]) -> bool:
     texts = [
         entry.id,
@@ -98,7 +120,9 @@ def _matches(family: spec.Family, entry: spec.Entry, words: Sequence[str]) -> bo
         entry.catalogue,
         entry.hub_id or "",
         *entry.aliases,
-        family.name,
+        entry.architecture or "",
+        family.id,
+        family.publisher,
     ]
     text = "\n".join(texts).casefold()
     return all(word.casefold() in text for word in words)
@@ -111,6 +135,8 @@ def _model(family: spec.Family, entry: spec.Entry, library: Library) -> Catalogu
         id=entry.id,
         name=entry.name,
         family=family.id,
+        publisher=family.publisher,
+        released=family.released,
         follows=family.follows,
         kind=entry.kind,
         hub_id=entry.hub_id,
@@ -118,5 +144,8 @@ def _model(family: spec.Family, entry: spec.Entry, library: Library) -> Catalogu
         context_length=(model.context_length if model else None) or (row.max_seq_length if row else None),
         parameters=parameters.total(bind(model, library)) if model else None,
         described=model is not None,
+        architecture=entry.architecture,
+        source=entry.source,
+        copy=entry.copy_,
         catalogue=row.model_dump(exclude={"lines", "sha256", "uses"}) if row else None,
     )

@@ -9,16 +9,30 @@ from atlas.pages.catalogue import CatalogueModel, ModelList
 from atlas.report import console
 from atlas.tables import Cell, Column, Table
 
-FIELDS = ("id", "name", "family", "follows", "kind", "parameters", "context_length", "hub_id", "described")
+FIELDS = (
+    "id",
+    "name",
+    "family",
+    "publisher",
+    "released",
+    "follows",
+    "kind",
+    "parameters",
+    "context_length",
+    "hub_id",
+    "described",
+    "architecture",
+    "source",
+    "copy",
+)
 """The columns in CSV."""
 
 
 def show(found: ModelList) -> None:
-    """Print the models; each family has a heading that names the family it follows."""
+    """Print the models; each family has a heading: publisher, date, and the family it follows."""
     rows: list[tuple[Cell, ...]] = []
     for _, models in groupby(found.models, key=lambda model: model.family):
         family = list(models)
-        rows += [("", None, None, None, None)] if rows else []
         rows += [(_heading(family[0]), None, None, None, None), *map(_row, family)]
     console.print_table(_table(rows))
     undescribed = sum(not model.described for model in found.models)
@@ -49,7 +63,8 @@ def _table(rows: Iterable[tuple[Cell, ...]]) -> Table:
 
 
 def _heading(model: CatalogueModel) -> str:
-    return f"{model.family}, follows {model.follows}" if model.follows else model.family
+    follows = f", follows {model.follows}" if model.follows else ""
+    return f"{model.family} · {model.publisher} {model.released}{follows}"
 
 
 def _row(model: CatalogueModel) -> tuple[Cell, ...]:

@@ -99,7 +99,7 @@ ERRORS = [
     (["flops", "llama3.1-8b", "--flops", "fast", "--bandwidth", "1T"], "fast", "989T"),
     (["schema", "bogus"], "bogus", "params"),
     (["bogus"], "bogus", "No such command"),
-    (["models", "--family", "llama5"], "llama5", "llama3.1"),
+    (["models", "--family", "llama5"], "llama5", "llama3"),
 ]
 
 

@@ -206,7 +206,7 @@ def test_models_by_words() -> None:
     found = run("models", "3.1", "8B", "--json").json["models"]
     assert [model["id"] for model in found] == ["llama3.1-8b", "llama3.1-8b-instruct"]
     assert {model["follows"] for model in found} == {"llama3"}
-    assert "llama3.1, follows llama3" in run("models", "3.1").out
+    assert "llama3.1 · Meta 2024-07, follows llama3" in run("models", "3.1").out
     listed = rows(run("models", "--csv", "--publisher", "Meta").out)
     assert next(row for row in listed if row["id"] == "llama2-7b")["parameters"] == "6738415616"
 
