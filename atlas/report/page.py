@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import groupby
+
 from atlas.pages.content import Difference, Facts, Page
 from atlas.report import console
+
+MOST_RUNS = 8
+"""Most runs of equal values that are listed of a setting with a value for each layer; beyond it, each value is counted."""
 
 
 def show(page: Page, names: str | None = None) -> None:
@@ -83,6 +89,14 @@ def _differences(facts: Facts) -> list[str]:
 def _value(value: object) -> str:
     if value is None:
         return "none"
+    if isinstance(value, tuple):
+        runs = [(each, len(list(run))) for each, run in groupby(value)]
+        if len(runs) > MOST_RUNS:
+            counts = Counter(value)
+            return f"{len(value):,} values: " + ", ".join(
+                f"{n:,} × {each}" for each, n in counts.most_common(MOST_RUNS)
+            )
+        return ", ".join(f"{n:,} × {each}" if n > 1 else str(each) for each, n in runs)
     return f"{value:,}" if type(value) is int else str(value)
 
 
@@ -94,7 +108,7 @@ def _sources(page: Page) -> list[str]:
         revision = f" @ {item.revision[:12]}" if item.revision else ""
         spans = f" {_lines(item.lines)} {_spans(item.lines)}" if item.lines else ""
         found += [
-            f"  {item.relation}: {item.claim}",
+            f"  {item.title if item.relation == 'implementation' else item.relation}: {item.claim}",
             f"    {item.id} · {item.repo}{revision} · {item.path}{spans}",
         ]
         cited = excerpts.pop((item.source, item.lines), ())
