@@ -116,11 +116,13 @@ def test_names_in_each_convention_stand_on_the_page(llama: Model) -> None:
     assert stored["hf"].layout != stored["meta"].layout
 
 
-def test_a_topic_needs_a_step_of_its_operation(llama: Model) -> None:
-    graph = llama.graph
+def test_a_model_has_the_topics_that_it_has_steps_of(llama: Model) -> None:
+    """A dense model with plain attention has four; asking for another one is refused, naming these."""
+    has = {"attention", "kv_cache", "rope", "softmax"}
     for topic in llama.library.topics():
-        assert any(
-            step.op == topic.op for block in graph.blocks for node in block.nodes for step in node.steps
-        )
-        for alias in topic.aliases:
-            assert page(graph, llama.library, alias).kind in {"topic", "activation"}
+        for name in (topic.id, *topic.aliases):
+            if topic.id in has:
+                assert page(llama.graph, llama.library, name).kind in {"topic", "activation", "learned"}
+    with pytest.raises(UsageError) as refused:
+        llama.explain("mixture_of_experts")
+    assert refused.value.hint.endswith("topics are attention, kv_cache, rope, softmax")

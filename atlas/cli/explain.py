@@ -28,7 +28,7 @@ def explain(
         typer.Argument(
             metavar="NODE",
             help="A component (attention.wq), an activation (logits), a step of `atlas trace`, a tensor's name (q_proj) or a "
-            "topic (rope, kv_cache, attention, softmax).",
+            "topic (rope, kv_cache, attention, mixture_of_experts, sliding_window, …).",
         ),
     ] = None,
     source: Annotated[

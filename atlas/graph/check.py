@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from atlas import spec
 from atlas.errors import AtlasError, SpecError
 from atlas.evidence.bibliography import evidence
-from atlas.graph import operations, tensors
+from atlas.graph import cites, operations, tensors
 from atlas.graph.binding import bind
 from atlas.resolution import catalogued, config
 from atlas.resolution.resolve import ids
@@ -98,10 +98,15 @@ def _names_taken(entry: spec.Entry, file: str, owners: dict[str, spec.Entry]) ->
 
 
 def _topics(library: Library) -> None:
-    """Each topic loads, cites what exists, and is about an operation that exists."""
+    """Each topic loads, cites what exists, and is about an operation, a component or parts of nodes."""
     for topic in library.topics():
-        if topic.op not in operations.OPERATIONS:
-            raise SpecError(f"topics/{topic.id}.toml: op = {topic.op!r}: there is no such operation")
+        where = f"topics/{topic.id}.toml"
+        if sum(map(bool, (topic.op, topic.component, topic.within))) != 1:
+            raise SpecError(f"{where}: expected exactly one of op, component and within")
+        if topic.op and topic.op not in operations.OPERATIONS:
+            raise SpecError(f"{where}: op = {topic.op!r}: there is no such operation")
+        if topic.component and topic.component not in library.paths("components"):
+            raise SpecError(f"{where}: component = {topic.component!r}: there is no such component")
         evidence(topic.cites, library)
 
 
@@ -189,7 +194,7 @@ def _samples(library: Library, name: str) -> None:
         raise SpecError(
             f"architectures/{name}.toml: there is no [sample], a small configuration to check it with"
         )
-    known: set[str] = set()
+    known = {cites.TOPIC + topic.id for topic in library.topics()}
     for id, settings in samples.items():
         model = config.describe(settings, library, id=f"architectures/{name}.toml: sample {id}")
         if model.architecture != name:
@@ -200,11 +205,14 @@ def _samples(library: Library, name: str) -> None:
         nodes = [node for block in graph.blocks for node in block.nodes]
         known |= {node.id for node in nodes} | {step.id for node in nodes for step in node.steps}
         known |= {weight.component for weight in graph.weights.values()}
-    evidence((cite for cites in architecture.evidence.values() for cite in cites), library)
+    evidence(
+        [*architecture.cites, *(cite for found in architecture.evidence.values() for cite in found)], library
+    )
     for key in architecture.evidence:
         if key not in known:
             raise SpecError(
-                f"architectures/{name}.toml: evidence: no sample has a node, weight or step {key[:80]!r}"
+                f"architectures/{name}.toml: evidence: no sample has a node, weight or step {key[:80]!r}, and no topic is "
+                "called so"
             )
 
 

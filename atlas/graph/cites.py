@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from atlas.graph.graph import Graph, Node, Step, Weight
 
+TOPIC = "topics."
+"""What the id of a topic has in front of it in `evidence`."""
+
 
 def of_node(graph: Graph, node: Node) -> Sequence[str]:
     """Ids of cites: those of the node's page, of the code that the architecture names for it, or of its component."""

@@ -20,6 +20,7 @@ from atlas.errors import UsageError, shown
 from atlas.graph import tensors
 from atlas.graph.graph import Graph, Node, Step, Weight
 from atlas.pages.parts import Parts
+from atlas.pages.topic import steps
 
 Target = Node | Weight | Step | spec.Topic | str
 """What has a page; a text is the full name of an input or an activation."""
@@ -101,10 +102,9 @@ def _step(parts: Parts, name: str) -> Target | None:
 
 
 def _topic(parts: Parts, name: str) -> Target | None:
-    operations = {step.op for step in parts.steps()}
     wanted = name.casefold().replace("-", "_").replace(" ", "_")
     for topic in parts.library.topics():
-        if topic.op in operations and wanted in (topic.id, *topic.aliases):
+        if wanted in (topic.id, *topic.aliases) and steps(parts, topic):
             return topic
     return None
 
@@ -165,7 +165,7 @@ def _rows(graph: Graph) -> Iterator[tensors.Row]:
 
 
 def _unknown(parts: Parts, name: str) -> UsageError:
-    topics = [topic.id for topic in parts.library.topics()]
+    topics = [topic.id for topic in parts.library.topics() if steps(parts, topic)]
     spelled = {short: full for full in names(parts.graph) for short in (full.rpartition(".")[2], full)}
     spelled |= {topic: topic for topic in topics}
     near = [spelled[word] for word in difflib.get_close_matches(name[:200], spelled, n=4)]

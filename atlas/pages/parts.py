@@ -9,7 +9,7 @@ from atlas.analyse.trace import shape_of
 from atlas.evidence.bibliography import Evidence, evidence
 from atlas.grammar import shapes
 from atlas.grammar.conditions import holds, names
-from atlas.graph import tensors
+from atlas.graph import cites, tensors
 from atlas.graph.graph import Graph, Node, Operand, Step, Weight
 from atlas.pages.content import Amount, Code, Equation, Facts, Page, StoredName, Value
 from atlas.resolution.model import Scalar
@@ -30,6 +30,8 @@ class Parts:
         self.model = graph.model
         self.nodes: dict[str, Node] = {node.id: node for block in graph.blocks for node in block.nodes}
         scaling = graph.model.rope.get("rope_type", "default")
+        if any(kind.get("rope_type", "default") != "default" for kind in graph.model.ropes.values()):
+            scaling = "by kind of layer"
         self.conditions = {**graph.architecture.flags, **graph.model.flags, "rope_type": scaling}
 
     def page(
@@ -88,6 +90,15 @@ class Parts:
     def sources(self, cites: Iterable[str]) -> list[Evidence]:
         """The sources of these cites, and of the dimensions."""
         return evidence([*cites, *self.model.cites], self.library, self.model.family)
+
+    def cites_of_topic(self, topic: spec.Topic, steps: Sequence[Step]) -> list[str]:
+        """The topic's own cites, then the architecture's evidence for it, or else that of its steps."""
+        evidence = self.graph.architecture.evidence.get(cites.TOPIC + topic.id)
+        found = [
+            cites.of_step(self.graph, step) or cites.of_node(self.graph, self.nodes[step.node])
+            for step in steps
+        ]
+        return [*topic.cites, *(evidence or dict.fromkeys(cite for each in found for cite in each))]
 
     def stored(self, weights: Sequence[Weight]) -> list[StoredName]:
         """The names of these weights in each convention, the published one first."""
