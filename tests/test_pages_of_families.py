@@ -1,4 +1,4 @@
-"""The pages of every architecture's first sample: each node, weight and step has a sentence, an equation and shapes."""
+"""The pages of every sample: each node, weight, activation and step has a sentence, an equation and shapes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from atlas.graph.binding import bind
 from atlas.resolution import config
 from atlas.spec.library import Library
 
-ARCHITECTURES = [name for name in Library().paths("architectures") if not Library().architecture(name).base]
+SAMPLES = {
+    id: settings
+    for name in Library().paths("architectures")
+    for id, settings in Library().samples(Library().architecture(name)).items()
+}
 
 
 def test_the_equation_is_that_of_the_parameters(library: Library) -> None:
@@ -37,11 +41,14 @@ def test_the_equation_is_that_of_the_parameters(library: Library) -> None:
     assert "sinks" in equations["gpt_oss"]
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_every_page(name: str, library: Library) -> None:
-    id, settings = next(iter(library.samples(library.architecture(name)).items()))
-    graph = bind(config.describe(settings, library, id=id), library)
+@pytest.mark.parametrize("id", SAMPLES)
+def test_every_page(id: str, library: Library) -> None:
+    graph = bind(config.describe(SAMPLES[id], library, id=id), library)
     model = Model(graph, library)
+    whole = model.explain()
+    assert whole.equation.text
+    assert whole.equation.latex
+    assert whole.sources
     nodes = {node.id: node for block in graph.blocks for node in block.nodes}
     for node in nodes.values():
         for target in [node.id, *(weight.component for weight in node.weights)]:
@@ -55,8 +62,11 @@ def test_every_page(name: str, library: Library) -> None:
         page = model.explain(node.id)
         assert page.equation.text, node.id
         assert page.equation.latex, node.id
-        for step in node.steps:
-            page = model.explain(step.id)
-            assert page.equation.text, step.id
-            assert page.equation.latex, step.id
-            assert page.outputs, step.id
+        for target in dict.fromkeys(name for step in node.steps for name in (step.id, step.sets)):
+            page = model.explain(target)
+            assert page.title, target
+            assert page.summary, target
+            assert page.equation.text, target
+            assert page.equation.latex, target
+            assert page.outputs, target
+            assert page.sources, target
