@@ -150,7 +150,8 @@ def test_a_tie_to_what_is_itself_tied_would_lose_the_matrix(tmp_path: Path) -> N
 
 def test_the_example_of_contributing_is_a_model(tmp_path: Path) -> None:
     guide = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
-    block = guide.partition("```toml\n")[2].partition("```")[0]
+    examples = [example.partition("```")[0] for example in guide.split("```toml\n")[1:]]
+    [block] = [example for example in examples if "[[models]]" in example]
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "mine.toml").write_text("\n".join(line.strip() for line in block.splitlines()))
     mine = Library(tmp_path)
