@@ -12,7 +12,7 @@ Some = Annotated[list[T], Field(min_length=1, max_length=256)]
 
 
 class Spec(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class Note(Spec):
