@@ -27,6 +27,9 @@ QUERIES_AND_KEYS = ("q_", "k_", "kv_", "qkv", "query", "key", "c_attn", "Wqkv")
 IMPLEMENTATION = {"falcon": "sdpa"}
 """transformers' attention to compare with, where it is not the eager one: Falcon's eager attention adds ALiBi twice."""
 
+CODE = {"kimi_k2": "deepseek_v3"}
+"""A `model_type` that transformers does not register -> the one whose class its publisher's files name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -53,7 +56,8 @@ def reference(settings: dict[str, Any], folder: Path, seed: int = 0) -> Any:
     import transformers
 
     torch.manual_seed(seed)
-    config = transformers.AutoConfig.for_model(**settings)
+    kind = CODE.get(settings["model_type"], settings["model_type"])
+    config = transformers.AutoConfig.for_model(**(settings | {"model_type": kind}))
     config._experts_implementation = "eager"
     model = (
         transformers.AutoModelForCausalLM.from_config(
