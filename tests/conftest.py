@@ -19,6 +19,7 @@ from atlas.graph.graph import Graph
 from atlas.resolution import config
 from atlas.resolution.resolve import resolve
 from atlas.spec.library import Library
+from tests.samples import SAMPLES, Sample
 from tests.verify.checkpoints import CONFIG
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +61,13 @@ def bound(library: Library) -> Callable[..., Graph]:
         return bind(config.describe(settings, library, id="a test's configuration", file=file), library)
 
     return make
+
+
+@pytest.fixture(params=SAMPLES, ids=lambda sample: sample.name)
+def sample(request: pytest.FixtureRequest) -> Sample:
+    """Every sample of every architecture, one after the other."""
+    found: Sample = request.param
+    return found
 
 
 @pytest.fixture

@@ -12,7 +12,9 @@ from atlas.evidence.bibliography import evidence
 from atlas.graph import cites, operations, tensors
 from atlas.graph.binding import bind
 from atlas.resolution import catalogued, config
+from atlas.resolution import config_table as config_tables
 from atlas.resolution.resolve import ids
+from atlas.spec import registry
 from atlas.spec.config_tables import config_table
 from atlas.spec.library import Library
 from atlas.spec.registry import Claim
@@ -53,6 +55,10 @@ def check(library: Library) -> SpecCheck:
         attempt(_component, library, name)
     attempt(_topics, library)
     for name in architectures:
+        faults += [
+            f"architectures/{name}.toml: {fault}"
+            for fault in registry.unlike(name, library.claims, library.chain(name))
+        ]
         attempt(_configs, library, name)
         attempt(_samples, library, name)
     for model_type, claims in library.claims.items():
@@ -183,7 +189,7 @@ def _samples(library: Library, name: str) -> None:
     """Bind each sample of an architecture and name its tensors in every convention.
 
     Raises:
-        SpecError: the architecture describes a `model_type` and has no sample.
+        SpecError: a configuration table of the architecture has no sample.
         AtlasError: a sample cannot be described, bound or named.
     """
     architecture = library.architecture(name)
@@ -195,7 +201,14 @@ def _samples(library: Library, name: str) -> None:
             f"architectures/{name}.toml: there is no [sample], a small configuration to check it with"
         )
     known = {cites.TOPIC + topic.id for topic in library.topics()}
+    read: list[spec.Config] = []
     for id, settings in samples.items():
+        read += [
+            keys
+            for _, keys in config_tables.claimed(
+                str(settings.get("model_type")), settings, library, "config.json"
+            )
+        ]
         model = config.describe(settings, library, id=f"architectures/{name}.toml: sample {id}")
         if model.architecture != name:
             raise SpecError(f"architectures/{name}.toml: sample {id} describes {model.architecture}")
@@ -205,6 +218,16 @@ def _samples(library: Library, name: str) -> None:
         nodes = [node for block in graph.blocks for node in block.nodes]
         known |= {node.id for node in nodes} | {step.id for node in nodes for step in node.steps}
         known |= {weight.component for weight in graph.weights.values()}
+    for model_type, claims in library.claims.items():
+        for claim in claims:
+            if (
+                claim.architecture == name
+                and claim.file == "config.json"
+                and config_table(architecture, claim.table) not in read
+            ):
+                raise SpecError(
+                    f"architectures/{name}.toml: no sample has model_type {model_type[:80]!r}, which configs.{claim.table[:80]} describes"
+                )
     evidence(
         [*architecture.cites, *(cite for found in architecture.evidence.values() for cite in found)], library
     )

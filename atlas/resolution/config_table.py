@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from atlas import spec
-from atlas.errors import AtlasError, ConfigError, SpecError, UndescribedConfigError, shown
+from atlas.errors import ConfigError, SpecError, UndescribedConfigError, shown
 from atlas.resolution.nearest import nearest
 from atlas.spec.config_tables import config_table
 from atlas.spec.library import Library
@@ -69,7 +69,7 @@ def claimed(
     for claim in library.claims.get(name, []):
         architecture = library.architecture(claim.architecture)
         keys = config_table(architecture, claim.table)
-        if keys.file == file and all(config.get(key) == value for key, value in keys.where.items()):
+        if keys.file == file and all(_states(config, key, value) for key, value in keys.where.items()):
             fitting.append((bool(keys.where), claim, architecture, keys))
     best = [each for each in fitting if each[0]] or fitting
     if len(best) > 1:
@@ -80,16 +80,14 @@ def claimed(
     return [(architecture, keys) for _, _, architecture, keys in best]
 
 
+def _states(config: Mapping[str, Any], key: str, value: bool | int | float | str) -> bool:
+    """Whether a configuration states the value; true is not 1."""
+    stated = config.get(key)
+    return stated == value and isinstance(stated, bool) == isinstance(value, bool)
+
+
 def described(library: Library, file: str = "config.json") -> list[str]:
-    """Every `model_type` that some readable description has, sorted."""
-    found = []
-    for name, claims in library.claims.items():
-        try:
-            if any(
-                config_table(library.architecture(claim.architecture), claim.table).file == file
-                for claim in claims
-            ):
-                found.append(name)
-        except AtlasError:
-            continue  # a faulty description is reported where it is needed, and by `atlas specs check`
-    return sorted(found)
+    """Every `model_type` that some description has, sorted; no file is parsed for it."""
+    return sorted(
+        name for name, claims in library.claims.items() if any(claim.file == file for claim in claims)
+    )

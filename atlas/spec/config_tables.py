@@ -7,8 +7,11 @@ from typing import Any
 from atlas import spec
 from atlas.errors import SpecError
 
-_BY_KEY = ("used", "absent", "only", "computes", "agrees", "expects", "words", "present", "when")
-"""Fields of a configuration table by key: a key that the extending table mentions has only the rules that it states."""
+MEANINGS = ("used", "only", "computes", "agrees", "expects")
+"""Fields that say what a key means. A key in one of them, or in `ignored`, has only the rules of the table that says so."""
+
+BY_KEY = (*MEANINGS, "absent", "words", "present", "when")
+"""All fields by key. Those that are no meaning refine one, which may be inherited."""
 
 _BY_NAME = ("defaults", "patterns", "rope_kinds", "differs")
 """Fields by our own names."""
@@ -20,7 +23,7 @@ MOST_EXTENDED = 8
 def config_table(architecture: spec.Architecture, name: str) -> spec.Config:
     """A table of keys, merged with the table that it extends (`like`).
 
-    A key that a table mentions replaces everything the extended table states about that key.
+    A key to which a table gives a meaning has nothing of what the extended table states about it.
 
     Raises:
         SpecError: a table extends one that does not exist, or itself.
@@ -36,6 +39,8 @@ def config_table(architecture: spec.Architecture, name: str) -> spec.Config:
 
 def _merged(architecture: spec.Architecture, name: str, inside: tuple[str, ...]) -> spec.Config:
     where = f"architecture {architecture.id}: configs.{inside[-1] if inside else name}"
+    if name not in architecture.configs and not inside:
+        raise SpecError(f"{where}: the architecture has no such table")
     if name not in architecture.configs:
         raise SpecError(f"{where}: like = {name!r}: the architecture has no such table")
     if name in inside:
@@ -46,7 +51,7 @@ def _merged(architecture: spec.Architecture, name: str, inside: tuple[str, ...])
     if own.like is None:
         return own
     base = _merged(architecture, own.like, (*inside, name))
-    own_keys = {*own.used, *own.only, *own.computes, *own.agrees, *own.ignored, *own.expects}
+    own_keys = {key for field in MEANINGS for key in getattr(own, field)} | {*own.ignored}
 
     def merged(field: str) -> dict[str, Any]:
         rest = {key: value for key, value in getattr(base, field).items() if key not in own_keys}
@@ -54,7 +59,7 @@ def _merged(architecture: spec.Architecture, name: str, inside: tuple[str, ...])
         return rest | own_rules
 
     return own.model_copy(
-        update={field: merged(field) for field in _BY_KEY}
+        update={field: merged(field) for field in BY_KEY}
         | {field: {**getattr(base, field), **getattr(own, field)} for field in _BY_NAME}
         | {
             "file": own.file or base.file,

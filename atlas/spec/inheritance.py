@@ -1,7 +1,7 @@
 """Architectures that are built like another one: the merge of their tables, before they are validated.
 
 `like = "decoder"` takes over another file's tables. Tables merge key by key, and everything else, lists included, is
-replaced. `without = ["ties", "conventions.meta"]` leaves inherited keys out. These are never inherited, because they are
+replaced; only the `ignored` keys of a configuration table are added to the inherited ones. `without = ["ties", "conventions.meta"]` leaves inherited keys out. These are never inherited, because they are
 statements about one model or one class:
 
     cites, evidence, samples, and the cites of pages        sources of the other model's code
@@ -21,6 +21,7 @@ from typing import Any
 
 from atlas.errors import SpecError
 from atlas.grammar.names import holding
+from atlas.spec.config_tables import BY_KEY, MEANINGS
 
 Table = dict[str, Any]
 
@@ -43,24 +44,25 @@ class Merged:
     files: tuple[tuple[Path, Table], ...]
 
     def file_of(self, address: Sequence[int | str]) -> Path:
-        """The file that states what is at an address: keys of tables and places in lists."""
-        for path, table in self.files:
-            value: Any = table
-            for key in address:
-                try:
-                    value = value[key]
-                except (KeyError, IndexError, TypeError):
-                    break
-            else:
-                return path
-        return self.files[0][0]
+        """The file that states what is at an address: keys of tables and places in lists.
+
+        Tables are followed as they are merged. A list is one file's, with all that is in it. What no file states belongs to
+        the first one that has the table around it.
+        """
+        stating: list[tuple[Path, Any]] = list(self.files)
+        for key in address:
+            inside = [(p, table[key]) for p, table in stating if isinstance(table, Mapping) and key in table]
+            if not inside:
+                break
+            stating = inside
+        return stating[0][0]
 
 
-def merged(name: str, read: Callable[[str], tuple[Path, Table]]) -> Merged:
+def merged(name: str, read: Callable[[str, str], tuple[Path, Table]]) -> Merged:
     """An architecture's tables with everything it inherits.
 
     Args:
-        read: name -> the architecture's file and its own tables.
+        read: name, and the place that states it -> the architecture's file and its own tables.
 
     Raises:
         SpecError: architectures are built like each other in a circle, the chain is too long, or `without` names nothing.
@@ -69,9 +71,9 @@ def merged(name: str, read: Callable[[str], tuple[Path, Table]]) -> Merged:
     names: list[str] = []
     like: object = name
     while like is not None:
-        path, table = read(str(like)) if isinstance(like, str) else read(name)
         if not isinstance(like, str):
             raise SpecError(f"{files[-1][0]}: like: input should be a valid string, found {like!r:.60}")
+        path, table = read(like, f"{files[-1][0]}: like: " if files else "")
         if like in names:
             raise SpecError(f"{files[0][0]}: like: {' is like '.join((*names, like))}")
         if len(names) > MOST_LEVELS:
@@ -117,7 +119,7 @@ def _checked(table: Table, path: Path) -> None:
         expect(table.get(field, {}), dict, field)
         for name, inner in table.get(field, {}).items():
             expect(inner, dict, f"{field}.{name}")
-            for key in (*_RULES, "tensors"):
+            for key in (*BY_KEY, "tensors"):
                 expect(inner.get(key, {}), dict, f"{field}.{name}.{key}")
             ignored = inner.get("ignored", [])
             expect(ignored, list, f"{field}.{name}.ignored")
@@ -170,11 +172,8 @@ def _join(base: Any, own: Any) -> Any:
     return {**base, **{key: _join(base[key], value) if key in base else value for key, value in own.items()}}
 
 
-_RULES = ("used", "absent", "only", "computes", "agrees", "expects", "words", "present", "when")
-
-
 def _forget_rules(base: Table, own: Table) -> None:
-    """Leave out what inherited configuration tables state about keys that the own table of that name mentions."""
+    """Leave out what inherited configuration tables state about keys to which the own table of that name gives a meaning."""
     configs = base.get("configs")
     if configs is None:
         return
@@ -182,10 +181,10 @@ def _forget_rules(base: Table, own: Table) -> None:
     for name, table in configs.items():
         stated = own.get("configs", {}).get(name, {})
         ignored = stated.get("ignored", [])
-        keys = {key for kind in _RULES for key in stated.get(kind, {})} | set(ignored)
+        keys = {key for kind in MEANINGS for key in stated.get(kind, {})} | set(ignored)
         base["configs"][name] = {
             kind: _less(value, keys)
-            if kind in _RULES
+            if kind in BY_KEY
             else [*(key for key in value if key not in keys), *ignored]
             if kind == "ignored"
             else value

@@ -66,17 +66,16 @@ def validate(kind: type[T], table: object, where: str | inheritance.Merged) -> T
     try:
         return kind.model_validate(table)
     except ValidationError as error:
-        if isinstance(where, inheritance.Merged):
-            first = error.errors(include_url=False, include_context=False)[0]
-            where = str(where.file_of(first["loc"]))
-        faults = [
-            f"{'.'.join(map(str, fault['loc'])) or 'the table'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
-            + (f", found {repr(fault['input'])[:60]}" if fault["type"] != "missing" else "")
-            for fault in error.errors(include_url=False, include_context=False)[:MOST_FAULTS]
-        ]
-        if error.error_count() > MOST_FAULTS:
-            faults.append(f"and {error.error_count() - MOST_FAULTS:,} more")
-        raise SpecError(f"{where}: " + "; ".join(faults)) from None
+        by_file: dict[str, list[str]] = {}
+        for fault in error.errors(include_url=False, include_context=False)[:MOST_FAULTS]:
+            file = where if isinstance(where, str) else str(where.file_of(fault["loc"]))
+            by_file.setdefault(file, []).append(
+                f"{'.'.join(map(str, fault['loc'])) or 'the table'}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
+                + (f", found {repr(fault['input'])[:60]}" if fault["type"] != "missing" else "")
+            )
+        text = "; ".join(f"{file}: {'; '.join(faults)}" for file, faults in by_file.items())
+        more = error.error_count() - MOST_FAULTS
+        raise SpecError(text + (f"; and {more:,} more" if more > 0 else "")) from None
 
 
 class Library:
@@ -199,13 +198,13 @@ class Library:
         assert isinstance(found, kind)
         return found
 
-    def _architecture_file(self, name: str) -> tuple[Path, dict[str, Any]]:
-        """An architecture's file and its own tables, each read once."""
+    def _architecture_file(self, name: str, stated: str = "") -> tuple[Path, dict[str, Any]]:
+        """An architecture's file and its own tables, each read once; `stated` is the place that names it, for the message."""
         if name not in self._raw:
             path = self.paths("architectures").get(name)
             if path is None:
                 raise SpecError(
-                    f"architectures/{name[:100]}.toml: no such description",
+                    f"{stated}architectures/{name[:100]}.toml: no such description",
                     hint=f"available: {', '.join(list(self.paths('architectures'))[:50])}",
                 )
             self._raw[name] = path, self._read(path)
@@ -234,8 +233,20 @@ class Library:
 
     @cached_property
     def claims(self) -> dict[str, list[registry.Claim]]:
-        """`model_type` -> the configuration tables that describe it."""
-        return registry.claims(self.paths("architectures"))
+        """`model_type` -> the configuration tables that describe it.
+
+        Raises:
+            SpecError: the architecture files are too long in total.
+        """
+        return registry.claims(self.paths("architectures"), most=MOST_BYTES)
+
+    def chain(self, name: str) -> list[Mapping[str, Any]]:
+        """The tables of an architecture's own file, then those of each file that it is built like.
+
+        Raises:
+            SpecError: a file of the chain is missing or faulty.
+        """
+        return [table for _, table in inheritance.merged(name, self._architecture_file).files]
 
     def samples(self, architecture: spec.Architecture) -> dict[str, dict[str, Any]]:
         """Name -> a small configuration of an architecture, with sizes that are all different; empty for a base.
