@@ -4,10 +4,11 @@ The Hub's `config.json` and Meta's `params.json` are read alike. A key is used; 
 described, and the configuration is refused; or it changes only the computation (a gap: parameters are counted, and commands
 that depend on the key refuse); or it is ignored by name; or it is unknown. Absent and `null` both mean the default.
 
-    config_table   the architecture and its table of keys, by `model_type`
-    config_keys    the keys, one by one
-    layer_rules    lists that give a word to each layer
-    dimensions     sizes: stated, derived, missing
+    config_table    the architecture and its table of keys, by `model_type`
+    config_keys     the keys, one by one
+    config_defaults what follows beyond them: defaults, lists of layers, the head
+    layer_rules     lists that give a word to each layer
+    dimensions      sizes: stated, derived, missing
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any
 
 from atlas import spec
 from atlas.errors import UndescribedConfigError, shown
-from atlas.resolution import config_table, dimensions, rope
-from atlas.resolution.config_keys import Reading, default_of, flattened
+from atlas.resolution import config_defaults, config_table, dimensions, rope
+from atlas.resolution.config_keys import Reading, flattened
 from atlas.resolution.model import Model
 from atlas.spec.library import Library
 
@@ -54,17 +55,17 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
     reading = Reading(architecture, table, library, id)
     unstated = {key: value for key, value in table.absent.items() if key not in config}
     reading.notes += [
-        f"{key} is not stated; {shown(value)} is used, the default{default_of(table.whose)}"
+        f"{key} is not stated; {shown(value)} is used, the default{config_defaults.default_of(table.whose)}"
         for key, value in unstated.items()
     ]
     config = {**unstated, **config}
     reading.keys(config)
-    reading.defaults(config)
+    config_defaults.fill_defaults(reading, config)
     reading.conditional(config)
     if head is not None:
-        reading.head(head, config)
+        config_defaults.apply_head(reading, head, config)
     if file == "params.json":
-        reading.meta()
+        config_defaults.derive_meta(reading)
     if "rope_mscale" in architecture.numbers:
         reading.numbers["rope_mscale"] = rope.score_scale(reading.rope)
     optional = frozenset(table.optional)
@@ -72,8 +73,8 @@ def describe(config: Mapping[str, Any], library: Library, *, id: str, file: str 
         reading.dims, architecture, library.axes, reading.key_of, reading.where, optional
     )
     dimensions.agree(config, table.agrees, sizes, reading.key_of, reading.where)
-    reading.layers(sizes)
-    reading.kinds_of_rope()
+    config_defaults.fill_layers(reading, sizes)
+    config_defaults.fill_kinds_of_rope(reading)
     flags = architecture.flags
     return Model(
         id=id,

@@ -9,7 +9,6 @@ from typing import Any
 
 from atlas import dtypes, spec
 from atlas.errors import ConfigError, UndescribedConfigError, shown
-from atlas.grammar import shapes
 from atlas.grammar.conditions import holds
 from atlas.resolution import dimensions, layer_rules, quantisation, rope
 from atlas.resolution.model import Gap, Scalar, Unknown
@@ -193,17 +192,17 @@ class Reading:
             self.lists[name] = layer_rules.read(key, value, self.list_words[name], self.where)
         elif name in self.library.axes:
             size = dimensions.read(key, value, self.where)
-            self._agree(key, name, size, self.dims.get(name))
+            self.agree(key, name, size, self.dims.get(name))
             self.dims[name] = size
         elif isinstance(flag, bool):
             if not isinstance(value, bool):
                 raise ConfigError(f"{self.where}: {key} is {shown(value)}, expected true or false")
-            self._agree(key, name, value, self.flags.get(name))
+            self.agree(key, name, value, self.flags.get(name))
             self.flags[name] = value
         elif isinstance(flag, str):
             if not isinstance(value, str):
                 raise ConfigError(f"{self.where}: {key} is {shown(value)}, expected a string")
-            self._agree(key, name, value, self.flags.get(name))
+            self.agree(key, name, value, self.flags.get(name))
             self.flags[name] = value
         else:
             self._use_number(key, name, value)
@@ -220,7 +219,7 @@ class Reading:
         if name == "rope_theta":
             self._use_theta(key, name, value)
         else:
-            self._agree(key, name, value, self.numbers.get(name))
+            self.agree(key, name, value, self.numbers.get(name))
             self.numbers[name] = value
 
     def _use_word(self, key: str, name: str, value: Any) -> None:
@@ -235,7 +234,7 @@ class Reading:
             self.beyond[key] = value
             return
         if isinstance(word, bool | str):
-            self._agree(key, name, word, self.flags.get(name))
+            self.agree(key, name, word, self.flags.get(name))
             self.flags[name] = word
         else:
             self._use_number(key, name, word)
@@ -308,7 +307,7 @@ class Reading:
             self.gaps.append(Gap(reason, rope.FREQUENCIES))
         self.stated_by.setdefault(name, key)
 
-    def _agree(self, key: str, name: str, value: object, before: object) -> None:
+    def agree(self, key: str, name: str, value: object, before: object) -> None:
         """Refuse two keys that give different values to something that shapes depend on."""
         if before is not None and value != before:
             other = self.stated_by.get(name, name)
@@ -322,117 +321,9 @@ class Reading:
         self.warnings.append(f"{self.where}: {reason}; {other} is used")
         return reason
 
-    def defaults(self, config: Mapping[str, Any]) -> None:
-        """Fill in what absent keys mean, with a note for each size and number that the result depends on."""
-        defaults, whose = self.table.defaults, self.table.whose
-        for generation in self.table.generations:
-            if any(config.get(key) is not None for key in generation.stated):
-                defaults, whose = defaults | generation.defaults, generation.whose
-                break
-        for name, value in defaults.items():
-            if isinstance(value, bool | str):
-                self.flags.setdefault(name, value)
-                continue
-            known: Mapping[str, float] = self.dims if name in self.library.axes else self.numbers
-            if name in known:
-                continue
-            if name in self.library.axes:
-                self.dims[name] = int(value)
-            else:
-                self.numbers[name] = value
-            if value != self.architecture.numbers.get(name):
-                self.notes.append(
-                    f"{self.key_of.get(name, name)} is not stated; {value:g} is used, the default{default_of(whose)}"
-                )
-
-    def kinds_of_rope(self) -> None:
-        """Fill in the settings of the kinds of layer that none states: those of the first kind are stated for all layers."""
-        for place, kind in enumerate(self.table.rope_kinds):
-            self.ropes.setdefault(kind, dict(self.rope) if place == 0 else {})
-
-    def layers(self, sizes: Mapping[str, int | float]) -> None:
-        """Fill in the lists of layers that no key states, by the table's patterns.
-
-        Raises:
-            ConfigError: a list has another length than there are layers.
-        """
-        counts = {
-            choice.at.partition("=")[0]: self.dims.get(stack.over)
-            for stack in self.architecture.stacks.values()
-            for slot in stack.layers
-            for choice in slot
-            if choice.at
-        }
-        known = {
-            **self.architecture.flags,
-            **self.architecture.numbers,
-            **sizes,
-            **self.numbers,
-            **self.flags,
-        }
-        numbers = {k: v for k, v in known.items() if isinstance(v, int | float) and not isinstance(v, bool)}
-
-        def evaluate(text: str) -> int | float:
-            return shapes.evaluate(text, numbers)
-
-        for name, rules in self.table.patterns.items():
-            count = counts.get(name)
-            if not rules:
-                self.lists.setdefault(name, ())
-            elif name not in self.lists and count is not None and count <= layer_rules.MOST_ITEMS:
-                words = layer_rules.by_pattern(rules, count, known, evaluate, self.where)
-                if words is not None:
-                    self.lists[name] = words
-
-    def head(self, head: spec.Head, config: Mapping[str, Any]) -> None:
-        """Set the flag for the model's head, and the sizes that only this head has."""
-        self.flags["head"] = head.head
-        for key, axis in head.counted.items():
-            entries = config.get(key)
-            if isinstance(entries, Mapping) and entries:
-                self._agree(key, axis, len(entries), self.dims.get(axis))
-                self.dims[axis] = len(entries)
-        for axis, size in head.defaults.items():
-            if axis not in self.dims:
-                self.dims[axis] = size
-                key = self.key_of.get(axis, axis)
-                self.notes.append(
-                    f"{key} is not stated; {size} is used, the default{default_of(self.table.whose)}"
-                )
-        if head.lacks:
-            self.gaps.append(Gap(f"the model is {head.lacks}", frozenset(head.affects)))
-
-    def meta(self) -> None:
-        """Derive what Meta's reference code computes from the arguments: the feed-forward width and RoPE scaling."""
-        multiple_of = self.numbers.pop("multiple_of", None)
-        multiplier = self.numbers.pop("ffn_dim_multiplier", None)
-        if not isinstance(multiple_of, int):
-            raise ConfigError(
-                f"{self.where}: multiple_of is {shown(multiple_of)}, expected a positive integer"
-            )
-        if "dim" in self.dims:
-            try:
-                width = dimensions.feed_forward_width(self.dims["dim"], multiple_of, multiplier)
-            except OverflowError:
-                width = 0
-            if not 1 <= width <= dimensions.LARGEST:
-                raise ConfigError(
-                    f"{self.where}: multiple_of {shown(multiple_of)} and ffn_dim_multiplier {shown(multiplier)} give a "
-                    f"feed-forward of width {shown(width) if width else 'zero, or beyond any number'}; expected 1 to "
-                    f"{dimensions.LARGEST:,}"
-                )
-            self.dims["ffn_dim"] = width
-        if self.flags.pop("use_scaled_rope", False):
-            self.rope = dict(rope.META_SCALED)
-
 
 def _several(names: str | list[str]) -> list[str]:
     return [names] if isinstance(names, str) else names
-
-
-def default_of(whose: str) -> str:
-    """The end of a sentence about a default."""
-    return f" of {whose}" if whose else ""
 
 
 def _among(value: Any, allowed: Sequence[object]) -> bool:
