@@ -27,7 +27,7 @@ def test_the_equation_is_that_of_the_parameters(library: Library) -> None:
         )
         .explain("attention")
         .expression
-        for name in ("gpt2", "bloom", "gemma2", "gpt_oss", "qwen3")
+        for name in ("gpt2", "bloom", "gemma2", "gpt_oss", "qwen3", "granite")
     }
     assert {name: "rotate" in text for name, text in equations.items()} == {
         "gpt2": False,
@@ -35,7 +35,10 @@ def test_the_equation_is_that_of_the_parameters(library: Library) -> None:
         "gemma2": True,
         "gpt_oss": True,
         "qwen3": True,
+        "granite": True,
     }
+    assert "/ sqrt(head_dim)" in equations["qwen3"]
+    assert "* scale" in equations["granite"]
     assert "slope" in equations["bloom"]
     assert "softcap" in equations["gemma2"]
     assert "sinks" in equations["gpt_oss"]
