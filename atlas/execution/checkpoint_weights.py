@@ -25,7 +25,7 @@ from atlas.execution.named_axes import View
 from atlas.execution.tensor_reader import LazyRows, TensorReader, same_values
 from atlas.execution.weight_files import Piece, find_pieces
 from atlas.execution.weight_layout import AxisOrder, is_as_declared, rotated_axis_order, unpacking
-from atlas.graph import tensors
+from atlas.graph import conventions, tensors
 from atlas.graph.graph import Block, Graph, Weight
 
 
@@ -73,7 +73,7 @@ class CheckpointWeights:
         self._device = device
         self._reader = TensorReader(for_cpu=device.type == "cpu")
         self.source = str(path)
-        found = find_pieces(path)
+        found = _of_the_text_part(graph, find_pieces(path))
         self.orders: dict[str, AxisOrder] = {}
         self.warnings: tuple[str, ...] = ()
         self._places = self._find(graph, found, path)
@@ -214,6 +214,20 @@ class CheckpointWeights:
         if not self._is_view(place):
             self._reader.read_over(place.pieces)
         return weight
+
+
+def _of_the_text_part(graph: Graph, found: Mapping[str, list[Piece]]) -> Mapping[str, list[Piece]]:
+    """The stored tensors by the names of the language model alone, if it is a part of a multimodal model."""
+    if not graph.model.text_part:
+        return found
+    prefixes = [
+        each.replace
+        for name in graph.architecture.conventions
+        for each in tensors.convention(graph, name).within
+    ]
+    renamed = [{name: conventions.inside(name, each) for name in found} for each in prefixes]
+    best = max(renamed, key=lambda names: sum(other is not None for other in names.values()), default={})
+    return {best.get(name) or name: pieces for name, pieces in found.items()}
 
 
 def _only_looked_up(graph: Graph) -> set[str]:

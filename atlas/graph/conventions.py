@@ -99,6 +99,18 @@ def published(graph: Graph) -> str:
     return "hf" if "hf" in known else next(iter(known))
 
 
+def inside(name: str, prefixes: Mapping[str, str]) -> str | None:
+    """The declared name of a tensor of the language model inside a multimodal one; None if it has none of the prefixes.
+
+    Args:
+        prefixes: how names inside begin -> how the declared ones do.
+    """
+    for prefix, replacement in prefixes.items():
+        if name.startswith(prefix):
+            return replacement + name[len(prefix) :]
+    return None
+
+
 def shortened(name: str, table: spec.Convention, graph: Graph) -> str:
     """A name of the table as this model's checkpoints have it: without the prefix where that does not apply.
 

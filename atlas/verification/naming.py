@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from atlas.graph import tensors
+from atlas.graph.conventions import inside
 from atlas.graph.graph import Graph
 from atlas.graph.tensors import Row, published
 
@@ -85,12 +86,11 @@ class FormerNames:
 
     def __call__(self, name: str) -> str | None:
         """The declared name; None if it is the same."""
+        if self.usual:
+            return inside(name, dict(self.replace))
         renamed = name
         for part, replacement in self.replace:
-            if not self.usual:
-                renamed = renamed.replace(part, replacement)
-            elif name.startswith(part):
-                return replacement + name[len(part) :]
+            renamed = renamed.replace(part, replacement)
         return renamed if renamed != name else None
 
 
