@@ -2,24 +2,31 @@
 
     python benchmarks/startup.py [--rounds 15]
 
-Three ratios, each the median of pairs run one after the other in this one process:
+Four ratios, each the median of pairs run one after the other in this one process:
 
-    bare          a Typer + Rich + Pydantic program that prints a 15-row table and does nothing else
-    transformers  the same count by building the model on the meta device
-    layers        the same dimensions with 126 layers against 2: the cost must not grow with layers
+    bare           a Typer + Rich + Pydantic program that prints a 15-row table and does nothing else
+    transformers   the same count by building the model on the meta device
+    layers         the same dimensions with 126 layers against 2: the cost must not grow with layers
+    architectures  every architecture against a copy that holds the model's own alone: nor with their number
+
+Compiled bytecode is kept in a folder of this run and is there before the first measured round, as it is after an installation.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
 
 BARE = """
 import typer
@@ -77,6 +84,8 @@ def main() -> None:
     atlas = [str(script), "params"] if script.exists() else [sys.executable, "-m", "atlas", "params"]
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, {rounds} pairs")
     with tempfile.TemporaryDirectory() as folder:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "bytecode")
         bare = Path(folder) / "bare.py"
         bare.write_text(BARE)
         ratio, ours, theirs = paired([*atlas, "llama3.1-8b"], [sys.executable, str(bare), "x"], rounds)
@@ -101,6 +110,25 @@ def main() -> None:
             configs.append(str(config))
         ratio, few, many = paired([*atlas, configs[0]], [*atlas, configs[1]], rounds)
         print(f"layers        126 / 2 layers {ratio:.2f}      ({many:.3f} s, {few:.3f} s)")
+        every, one = copies(Path(folder))
+        ratio, few, many = paired(one, every, rounds)
+        print(f"architectures every / one {ratio:.2f}           ({many:.3f} s, {few:.3f} s)")
+
+
+def copies(folder: Path) -> tuple[list[str], list[str]]:
+    """The command in a copy of the program with every architecture, and in one with Llama's and the base it is like."""
+    commands = []
+    for name in ("every", "one"):
+        shutil.copytree(ROOT / "atlas", folder / name / "atlas")
+        shutil.copytree(ROOT / "specs", folder / name / "specs")
+        start = (
+            f"import sys; sys.path.insert(0, {str(folder / name)!r}); from atlas.__main__ import main; main()"
+        )
+        commands.append([sys.executable, "-c", start, "params", "llama3.1-8b"])
+    for file in (folder / "one" / "specs" / "architectures").iterdir():
+        if file.stem not in ("llama", "decoder"):
+            file.unlink()
+    return commands[0], commands[1]
 
 
 if __name__ == "__main__":
