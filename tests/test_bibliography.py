@@ -238,3 +238,19 @@ def test_issue_lines_of_the_seed_are_within_the_file(library: Library) -> None:
     """Two pages of the site before cited line 303 of a file that has 302."""
     ends = [last for _, source, lines, _ in places(library) if source == "llama3" for _, last in lines]
     assert max(ends) == library.sources["llama3"].lines == 302
+
+
+def test_a_fault_in_a_file_without_the_id_does_not_matter(tmp_path: Path) -> None:
+    folder = tmp_path / "bibliography"
+    folder.mkdir()
+    (folder / "anew.toml").write_text("[cites.x\n")
+    (folder / "transformers.bloom.toml").write_text(
+        '[cites."transformers/bloom/head"]\nclaim = "Another."\nat = ["transformers/bloom"]\n'
+    )
+    library = Library(tmp_path)
+    assert library.cite("rms-norm").at
+    assert library.cite("transformers/bloom/head").claim == "Another."
+    with pytest.raises(SpecError, match=r"anew\.toml: not TOML"):
+        library.cite("cites.x")
+    with pytest.raises(SpecError, match=r"anew\.toml: not TOML"):
+        _ = library.cites

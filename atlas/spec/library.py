@@ -117,9 +117,15 @@ class Library:
 
     # ---- the bibliography: files are read in turn until one contains the id
 
-    def _bibliographies(self) -> Iterator[spec.Bibliography]:
-        for name in self.paths("bibliography"):
-            yield self._load(spec.Bibliography, "bibliography", name)
+    def _bibliographies(self, of: str = "") -> Iterator[spec.Bibliography]:
+        """The files that may contain an id. `transformers.bloom.toml` is read first if the id begins with `transformers/bloom/`."""
+
+        def is_elsewhere(file: str) -> bool:
+            return not f"{of}/".startswith(f"{file.replace('.', '/')}/")
+
+        for file, path in sorted(self.paths("bibliography").items(), key=lambda item: is_elsewhere(item[0])):
+            if may_contain(path, of):
+                yield self._load(spec.Bibliography, "bibliography", file)
 
     def source(self, name: str, where: str) -> spec.Source:
         """A source by its id; `where` is the place that refers to it, for the message.
@@ -127,7 +133,7 @@ class Library:
         Raises:
             SpecError: there is no such id.
         """
-        for file in self._bibliographies():
+        for file in self._bibliographies(name):
             if name in file.sources:
                 return file.sources[name]
         raise SpecError(f"{where}: no source is called {name!r} in the bibliography")
@@ -138,7 +144,7 @@ class Library:
         Raises:
             SpecError: there is no such id.
         """
-        for file in self._bibliographies():
+        for file in self._bibliographies(name):
             if name in file.cites:
                 return file.cites[name]
         raise SpecError(f"no cite is called {name!r} in the bibliography")
