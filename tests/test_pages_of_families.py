@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from atlas.analyse import parameters
 from atlas.api.model import Model
 from atlas.graph.binding import bind
 from atlas.resolution import config
@@ -53,6 +54,7 @@ def test_every_page(id: str, library: Library) -> None:
     assert whole.equation.latex
     assert whole.sources
     nodes = {node.id: node for block in graph.blocks for node in block.nodes}
+    assert sum(model.explain(node).parameters for node in nodes) == parameters.total(graph)
     for node in nodes.values():
         for target in [node.id, *(weight.component for weight in node.weights)]:
             page = model.explain(target)

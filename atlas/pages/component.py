@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from atlas import spec
-from atlas.analyse.parameters import calculation
+from atlas.analyse.parameters import calculation, counts
 from atlas.grammar.conditions import holds
 from atlas.graph import cites
-from atlas.graph.graph import Node, Weight
+from atlas.graph.graph import Graph, Node, Weight
 from atlas.pages.content import Amount, Page
 from atlas.pages.parts import Parts, over
 
@@ -19,7 +19,7 @@ def page(parts: Parts, node: Node) -> Page:
     graph = parts.graph
     own = graph.architecture.pages.get(node.id, spec.Words())
     instances = graph.times(node.id)
-    distinct = sum(graph.size(weight) for weight in node.weights if not graph.tied_to(weight))
+    distinct = sum(graph.size(weight) for weight in node.weights if counts(graph, weight))
     return parts.page(
         node=node.id,
         kind="learned" if node.weights else "computed",
@@ -29,7 +29,7 @@ def page(parts: Parts, node: Node) -> Page:
         outputs=[parts.result(node.steps[-1])],
         accounting=[_amount(parts, weight, alone=len(node.weights) == 1) for weight in node.weights],
         instances=instances,
-        per_instance=sum(graph.size(weight) for weight in node.weights),
+        per_instance=sum(_trained(graph, weight) for weight in node.weights),
         parameters=distinct * instances,
         stored=parts.stored(node.weights),
         sources=parts.sources(cites.of_node(graph, node)),
@@ -54,7 +54,7 @@ def page_of_weight(parts: Parts, weight: Weight) -> Page:
         inputs = [parts.value(operand, node) for operand in node.of]
     name = weight.component.rpartition(".")[2]
     words = over(own, over(weight.words, step.words))
-    size, instances = parts.graph.size(weight), parts.graph.instances(weight)
+    size, instances = _trained(parts.graph, weight), parts.graph.instances(weight)
     matrix = "The weight is stored output by input, [out, in], and applied as x Wᵀ."
     return parts.page(
         node=weight.component,
@@ -84,5 +84,10 @@ def _amount(parts: Parts, weight: Weight, *, alone: bool) -> Amount:
     return Amount(
         (weight.words.matrix or f"Weight {matrix}") if alone else weight.component,
         calculation(parts.graph, weight),
-        parts.graph.size(weight),
+        _trained(parts.graph, weight),
     )
+
+
+def _trained(graph: Graph, weight: Weight) -> int:
+    """The parameters of one instance: none of a buffer."""
+    return graph.size(weight) if weight.words.trained else 0
