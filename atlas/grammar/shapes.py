@@ -168,6 +168,11 @@ def _expression(text: str) -> ast.expr:
     raise SpecError(f"{_short(text)} is not arithmetic on named axes")
 
 
+def names(text: str) -> set[str]:
+    """The names that an arithmetic expression reads."""
+    return set(re.findall(r"[A-Za-z_]\w*", text))
+
+
 def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     """Arithmetic on named numbers, in integers if the operands are integers.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from atlas import spec
@@ -20,6 +20,7 @@ def fill_defaults(reading: Reading, config: Mapping[str, Any]) -> None:
         if any(config.get(key) is not None for key in generation.stated):
             defaults, whose = defaults | generation.defaults, generation.whose
             break
+    unread = _of_stated_lists(reading)
     for name, value in defaults.items():
         if isinstance(value, bool | str):
             reading.flags.setdefault(name, value)
@@ -31,10 +32,25 @@ def fill_defaults(reading: Reading, config: Mapping[str, Any]) -> None:
             reading.dims[name] = int(value)
         else:
             reading.numbers[name] = value
-        if value != reading.architecture.numbers.get(name):
+        if value != reading.architecture.numbers.get(name) and name not in unread:
             reading.notes.append(
                 f"{reading.key_of.get(name, name)} is not stated; {value:g} is used, the default{default_of(whose)}"
             )
+
+
+def _of_stated_lists(reading: Reading) -> set[str]:
+    """What only the patterns of lists read that a key states, such as the distance of layers without a window."""
+    stated = [rule for name in reading.lists for rule in reading.table.patterns.get(name, ())]
+    choices = [
+        choice for stack in reading.architecture.stacks.values() for slot in stack.layers for choice in slot
+    ]
+    return _read_by(stated) - _read_by(choices)
+
+
+def _read_by(rules: Sequence[spec.Rule]) -> set[str]:
+    return {
+        name for rule in rules for text in (rule.first, rule.every) if text for name in shapes.names(text)
+    }
 
 
 def fill_kinds_of_rope(reading: Reading) -> None:

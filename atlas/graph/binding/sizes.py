@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from atlas.errors import ConfigError, SpecError
 from atlas.grammar import shapes
 from atlas.graph.binding.binding import Binding
 from atlas.resolution.dimensions import LARGEST
-
-_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def sizes(binding: Binding) -> dict[str, int]:
@@ -89,5 +86,5 @@ def reads(axes: Iterable[str], binding: Binding) -> set[str]:
         todo += library.parts.get(axis, ())
         known = library.axes.get(axis)
         texts = [architecture.derived.get(axis, ""), (known.size or "") if known else ""]
-        todo += [word for text in texts for word in _WORD.findall(text)]
+        todo += [word for text in texts for word in shapes.names(text)]
     return found
