@@ -115,7 +115,7 @@ def axes_used(
         for entry in architecture.inputs.values():
             yield from shapes.atoms(shapes.parse(entry.shape))
         for derived, text in architecture.derived.items():
-            yield from (derived, *words_of(text))
+            yield from (derived, *(word for word in words_of(text) if word not in architecture.numbers))
         for stack in architecture.stacks.values():
             yield from (stack.over, *stack.axes, *stack.axes.values())
         for block in architecture.blocks.values():

@@ -32,6 +32,7 @@ GOOD: list[tuple[str, list[str], str, str | None]] = [
     ("top_k", ["b t n"], "b t x", "n"),
     ("pick", ["b t x"], "b t x", None),
     ("cache", ["b positions k h"], "b keys k h", None),
+    ("of_layer", ["b t n d"], "b t d", "n"),
     ("rename", ["b patches h"], "b seen h", None),
     *(
         (op, ["b t d"], "b t d", None)
@@ -69,7 +70,7 @@ BAD: list[tuple[str, list[str], str, str | None, str]] = [
     ("mul", ["b t", "d"], "b t d h", None, "no operand has h"),
     ("scale", ["b t d"], "b d t", None, "the result must have the axes of the operand, (b t d)"),
     ("softmax", ["b t s"], "b t s", "d", "it runs over d, which is not an axis of the operand"),
-    ("sum", ["b t d"], "b t", "x", "it sums over x, which is not an axis of the operand"),
+    ("sum", ["b t d"], "b t", "x", "it removes x, which is not an axis of the operand"),
     ("sum", ["b t x d"], "b t x", "x", "its result is (b t d)"),
     ("top_k", ["b t n"], "b t x", "m", "it selects along m, which is not an axis of the operand"),
     ("top_k", ["b t n"], "t b x", "n", "its result is (b t) and one more axis"),

@@ -183,13 +183,15 @@ def _key_notes(graph: Graph, keys: int) -> list[str]:
 
 
 def _cached_windows(block: Block) -> dict[str, int]:
-    """Symbol of a windowed cache in the block -> its window."""
-    return {
-        step.sets: window
-        for node in block.nodes
-        for step in node.steps
-        if step.op == "cache" and (window := window_of(step))
-    }
+    """Symbol of a windowed cache that the block has or reads -> its window."""
+    found: dict[str, int] = {}
+    for node in block.nodes:
+        for step in node.steps:
+            if step.op == "cache" and (window := window_of(step)):
+                found[step.sets] = window
+            elif step.op == "mask" and (window := window_of(step)):
+                found |= {operand.name: window for operand in node.of if ("keys",) in operand.shape}
+    return found
 
 
 def _steps(graph: Graph) -> Iterator[Step]:

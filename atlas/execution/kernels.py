@@ -12,7 +12,7 @@ operands. No operation depends on a model; its equation is all that it means:
     softcap    y = by · tanh(x / by)                              normalize y = x / (Σ x + by)
     standardize  y = (x − mean(x)) / √(var(x) + by)               l2norm    y = x / √(Σ x² + by)
     sigmoid, tanh, softplus, exp, negate, subtract, sum; top_k: the indices of the largest; pick: the values at indices;
-    rename, regroup: the same values under other axes; scale_rounded: `by` rounded to the operand's dtype first;
+    rename, regroup: the same values under other axes; of_layer: the layer's own entry; scale_rounded: `by` rounded to the operand's dtype first;
     best_groups: −∞ for the experts of groups that are not among the best, by the sum of each group's best ones
 
 `rotate` is in `rotary`, masks and biases of attention in `masks`, selected weights in `routed`, states in `recurrent`.
@@ -274,6 +274,11 @@ def _cache(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
     return cache
 
 
+def _of_layer(step: Step, graph: Graph, order: AxisOrder) -> Kernel:
+    along = _dimension(step, step.over, step.of[0].shape)
+    return lambda state, x: x.select(along, state.layer)
+
+
 def _dimension(step: Step, axis: str | None, shape: Shape) -> int:
     if axis is None or (axis,) not in shape:
         raise SpecError(f"{step.id}: {axis} is not a dimension of ({shapes.render(shape)})")
@@ -307,6 +312,7 @@ BUILDERS: dict[str, Callable[[Step, Graph, AxisOrder], Kernel]] = {
     "top_k": _top_k,
     "pick": _pick,
     "cache": _cache,
+    "of_layer": _of_layer,
     "rename": _rename,
     "regroup": _rename,
     "subtract": _broadcasting(torch.sub),

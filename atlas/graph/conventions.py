@@ -134,8 +134,12 @@ class Apart:
         table = convention(graph, name)
         where = f"architecture {graph.architecture.id}: conventions.{name}.apart"
         self._patterns = [
-            (_filled(shortened(pattern, table, graph), graph.values, where).split("*"), what)
+            (
+                _filled(shortened(pattern, table, graph), graph.values, where).split("*"),
+                what if isinstance(what, str) else what.what,
+            )
             for pattern, what in table.apart.items()
+            if isinstance(what, str) or is_met(what.when, graph.values)
         ]
 
     def what(self, name: str) -> str | None:

@@ -46,10 +46,10 @@ def _take(operands: Sequence[Axes], result: Axes, over: str | None) -> str | Non
     return None if result == indices + table[1:] else f"its result is ({' '.join(indices + table[1:])})"
 
 
-def _sum(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
+def _without_one(operands: Sequence[Axes], result: Axes, over: str | None) -> str | None:
     rest = [axis for axis in operands[0] if axis != over]
     if len(rest) == len(operands[0]):
-        return f"it sums over {over}, which is not an axis of the operand"
+        return f"it removes {over}, which is not an axis of the operand"
     return None if result == rest else f"its result is ({' '.join(rest)})"
 
 
@@ -131,10 +131,11 @@ OPERATIONS: dict[str, tuple[int, Check]] = {
     "rotate": (1, _same),
     "mask": (1, _same),
     "softmax": (1, _same),
-    "sum": (1, _sum),
+    "sum": (1, _without_one),
     "top_k": (1, _top_k),
     "pick": (1, _same),
     "cache": (1, _cache),
+    "of_layer": (1, _without_one),
     "rename": (1, _rename),
     "regroup": (1, _same),
     "scale_rounded": (1, _same),
@@ -159,7 +160,7 @@ OPERATIONS: dict[str, tuple[int, Check]] = {
 
 NEEDS_OVER = {
     "rms", "rotate", "softmax", "softmax_sink", "sum", "top_k", "standardize", "l2norm", "normalize", "alibi", "best_groups",
-    "mixer_share",
+    "mixer_share", "of_layer",
 }  # fmt: skip
 """Operations that run over an axis: of `alibi` the heads, of `best_groups` the experts."""
 

@@ -134,7 +134,7 @@ class Parts:
         """An operand as the equations name it: by the component's port, or by the symbol of the step that made it."""
         if operand.name in self.graph.inputs:
             return self.named(operand.name)
-        ports = dict(zip((given.name for given in node.of), node.component.ports, strict=True))
+        ports = dict(zip((given.name for given in node.of), node.component.ports, strict=False))
         made = self._making(operand.name)
         symbol = ports.get(operand.name) or (made[-1].words.symbol if made else operand.name)
         return self._shaped(operand.name, symbol, operand.shape, made[-1].dtype if made else "A")

@@ -48,7 +48,9 @@ class Variant(Spec):
     axes: dict[str, str] = {}
     """Axes renamed in all nodes of the block."""
     nodes: dict[str, str] = {}
-    """Node -> its id here, for nodes whose weights have other shapes than in the other block."""
+    """Node -> its id here, for nodes whose weights have other shapes than in the other block, or that have others."""
+    reads: dict[str, list[str]] = {}
+    """Node -> what it reads here: symbols inside a node of earlier layers may be among it (`attention.keys`)."""
 
 
 class Word(Rule):
@@ -100,6 +102,12 @@ class Former(Spec):
     """Part of a former name -> what the convention has there; applied in this order."""
 
 
+class Apart(Spec):
+    what: str
+    when: str
+    """A condition on the architecture's flags and numbers."""
+
+
 class Convention(Spec):
     title: str
     prefix: str = ""
@@ -114,7 +122,7 @@ class Convention(Spec):
     """How the names begin in checkpoints of a multimodal model, of which this is the language model: `replace` gives ours."""
     buffers: list[str] = []
     """Ends of names of tensors that old files store and loaders compute anew: `.rotary_emb.inv_freq`."""
-    apart: dict[str, str] = {}
+    apart: dict[str, str | Apart] = {}
     """A pattern of names, with `{n_layers}` and other axes for their sizes -> what these tensors are; they are counted apart."""
     stores_tied: bool = False
     """Whether a tied matrix is stored under both of its names."""

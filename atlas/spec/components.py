@@ -1,6 +1,9 @@
 """`components/*.toml`: a component's inputs, weights and ordered steps."""
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from atlas.spec.table import Some, Spec, Value, Words
 
@@ -64,9 +67,17 @@ class Equation(Spec):
 class Component(Words):
     id: str
     ports: dict[str, str] = Field(alias="in")
+    optional: list[str] = []
+    """The last ports, if they need not be given."""
     params: dict[str, Value | Some[str]] = {}
     """Name -> default, or a list of allowed words with the default first."""
     equations: list[Equation] = []
     """Instead of the component's own equation: the first whose condition on the parameters is met."""
     weights: dict[str, Weight] = {}
     steps: Some[Step]
+
+    @model_validator(mode="after")
+    def _optional_ports_are_last(self) -> Self:
+        if self.optional and self.optional != list(self.ports)[-len(self.optional) :]:
+            raise PydanticCustomError("optional", "optional: expected the last ports, in order")
+        return self

@@ -118,7 +118,7 @@ class Library:
     # ---- the bibliography: files are read in turn until one contains the id
 
     def _bibliographies(self, of: str = "") -> Iterator[spec.Bibliography]:
-        """The files that may contain an id. `transformers.bloom.toml` is read first if the id begins with `transformers/bloom/`."""
+        """The files that may contain an id. `a.b.toml` is read first if the id begins with `a/b/`."""
 
         def is_elsewhere(file: str) -> bool:
             return not f"{of}/".startswith(f"{file.replace('.', '/')}/")

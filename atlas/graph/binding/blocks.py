@@ -45,7 +45,7 @@ def _changed(variant: spec.Variant, architecture: spec.Architecture, where: str)
     if nodes is None:
         raise SpecError(f"{where}: of = {variant.of!r}: there is no such block")
     ids = {node.id for node in nodes}
-    for key, changes in (("with", variant.given), ("nodes", variant.nodes)):
+    for key, changes in (("with", variant.given), ("nodes", variant.nodes), ("reads", variant.reads)):
         if strange := sorted(set(changes) - ids):
             raise SpecError(f"{where}: {key}: {variant.of} has no node {', '.join(strange)}")
 
@@ -57,7 +57,8 @@ def _changed(variant: spec.Variant, architecture: spec.Architecture, where: str)
         node.model_copy(
             update={
                 "id": variant.nodes.get(node.id, node.id),
-                "of": renamed(node.of) if isinstance(node.of, str) else [renamed(each) for each in node.of],
+                "of": variant.reads.get(node.id)
+                or (renamed(node.of) if isinstance(node.of, str) else [renamed(each) for each in node.of]),
                 "given": {**node.given, **variant.given.get(node.id, {})},
             }
         )

@@ -146,16 +146,17 @@ class Components:
         """Port -> operand.
 
         Raises:
-            SpecError: there are more or fewer operands than ports, or one has another shape.
+            SpecError: there are more operands than ports, fewer than must be given, or one has another shape.
         """
         component = place.component
-        if len(given) != len(component.ports):
+        must = [port for port in component.ports if port not in component.optional]
+        if not len(must) <= len(given) <= len(component.ports):
             raise self.binding.fault(
                 place.where,
-                f"is {component.id} of {', '.join(component.ports)}; given {', '.join(o.name for o in given)}",
+                f"is {component.id} of {', '.join(must)}; given {', '.join(o.name for o in given)}",
             )
         scope: dict[str, Operand] = {}
-        for (port, text), operand in zip(component.ports.items(), given, strict=True):
+        for (port, text), operand in zip(component.ports.items(), given, strict=False):
             wanted = self.shape(text, place)
             if operand.shape != wanted:
                 raise self.binding.fault(

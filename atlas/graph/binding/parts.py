@@ -62,6 +62,8 @@ class Parts:
                 if part.node.id in self.architecture.blocks:
                     raise self.binding.fault(part.node.id, "is also the name of a block; rename one of them")
                 node = self.nodes.bind(part.node, known, {})
+                if inner := [step.id for step in node.steps if step.op == "of_layer"]:
+                    raise self.binding.fault(inner[0], "is in no layer")
                 parts.append(Block(part.node.id, (node,)))
             elif part.node is None and part.stack is not None and part.of is not None:
                 self._place(part.stack, "graph", i)
@@ -104,6 +106,7 @@ class Parts:
             )
         self.binding.known_renames(stack.axes, name)
         shape = known[of]
+        carried: dict[str, tuple[Shape, int]] = {}
         slots = []
         for place, choices in enumerate(stack.layers):
             numbers: dict[str, list[int]] = {}
@@ -112,7 +115,7 @@ class Parts:
                 numbers.setdefault(choice.block, []).extend(several)
             slots.append(
                 tuple(
-                    self._block(each, name, place, tuple(sorted(several)), known, shape, stack)
+                    self._block(each, name, place, tuple(sorted(several)), known, shape, stack, carried)
                     for each, several in numbers.items()
                 )
             )
@@ -127,6 +130,7 @@ class Parts:
         known: Mapping[str, Shape],
         shape: Shape,
         stack: spec.Stack,
+        carried: dict[str, tuple[Shape, int]],
     ) -> Block:
         """Bind a block of a stack, or a variant of one.
 
@@ -134,6 +138,8 @@ class Parts:
             place: its position in the layer.
             numbers: the layers that use it. Of a block that no layer uses, nothing is evaluated.
             shape: of the stack's input and result.
+            carried: symbol inside a node -> its shape, and the first layer that sets it. Later layers may read it; those of
+                this block are added.
         """
         fault = self.binding.fault
         declared = block(self.architecture, name)
@@ -145,20 +151,40 @@ class Parts:
             return Block(name, (), stack_name, ())
         axes = {**stack.axes, **declared.axes}
         self.binding.known_renames(axes, name)
-        scope = {**known, "x": shape}
-        nodes = tuple(
-            self.nodes.bind(node, scope, axes)
-            for node in declared.nodes
-            if self.nodes.is_there(node.when, node.id)
-        )
+        earlier = {symbol: made for symbol, (made, first) in carried.items() if first < numbers[0]}
+        scope = {**earlier, **known, "x": shape}
+        nodes = []
+        for node in declared.nodes:
+            if self.nodes.is_there(node.when, node.id):
+                self._require_earlier(node, scope, numbers[0])
+                nodes.append(self.nodes.bind(node, scope, axes))
+        for step in (step for node in nodes for step in node.steps):
+            carried[step.sets] = step.shape, min(numbers[0], carried.get(step.sets, ((), numbers[0]))[1])
         if not nodes:
             raise fault(name, "no node of it applies under these conditions")
+        for step in (step for node in nodes for step in node.steps):
+            if step.op == "of_layer" and step.over != stack.over:
+                raise fault(name, f"{step.id} selects along {step.over}; the layers are along {stack.over}")
         if nodes[-1].shape != shape:
             raise fault(
                 name,
                 f"its result is ({shapes.render(nodes[-1].shape)}), but its input is ({shapes.render(shape)})",
             )
-        return Block(name, nodes, stack_name, numbers)
+        return Block(name, tuple(nodes), stack_name, numbers)
+
+    def _require_earlier(self, node: spec.Node, scope: Mapping[str, Shape], layer: int) -> None:
+        """Refuse a layer that reads what earlier layers set, if none does.
+
+        Raises:
+            ConfigError: naming the layer and what it reads.
+        """
+        for source in [node.of] if isinstance(node.of, str) else node.of:
+            other, dot, symbol = source.partition(".")
+            if source not in scope and dot and other in self.places:
+                raise ConfigError(
+                    f"{self.binding.model.id}: layer {layer}, counted from 0, reads the {symbol} that an earlier layer's {other} "
+                    "made, and no earlier layer has one"
+                )
 
     def _refuse_unread(self) -> None:
         """Refuse a stated dimension that no weight, step, size or rule reads: its effect would be missing.
