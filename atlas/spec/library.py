@@ -17,6 +17,7 @@ from atlas import spec
 from atlas.errors import SpecError
 from atlas.spec import inheritance, registry
 from atlas.spec.axes import check_products
+from atlas.spec.bibliography_index import files_of_ids
 from atlas.spec.toml_files import is_there, may_contain, toml_files
 from atlas.spec.toml_files import read_toml as read_toml
 
@@ -115,17 +116,17 @@ class Library:
         check_products(found, self.axes)
         return found
 
-    # ---- the bibliography: files are read in turn until one contains the id
+    # ---- the bibliography: the files whose headers state an id, else all in turn until one contains it
+
+    @cached_property
+    def _files_of_ids(self) -> Mapping[str, list[str]]:
+        return files_of_ids(self.paths("bibliography"))
 
     def _bibliographies(self, of: str = "") -> Iterator[spec.Bibliography]:
-        """The files that may contain an id. `a.b.toml` is read first if the id begins with `a/b/`."""
-
-        def is_elsewhere(file: str) -> bool:
-            return not f"{of}/".startswith(f"{file.replace('.', '/')}/")
-
-        for file, path in sorted(self.paths("bibliography").items(), key=lambda item: is_elsewhere(item[0])):
-            if may_contain(path, of):
-                yield self._load(spec.Bibliography, "bibliography", file)
+        """The files, those that state an id first."""
+        stating = self._files_of_ids.get(of, []) if of else []
+        for file in dict.fromkeys([*stating, *self.paths("bibliography")]):
+            yield self._load(spec.Bibliography, "bibliography", file)
 
     def source(self, name: str, where: str) -> spec.Source:
         """A source by its id; `where` is the place that refers to it, for the message.
