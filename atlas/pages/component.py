@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from atlas import spec
 from atlas.analyse.parameters import calculation, counts
-from atlas.grammar.conditions import holds
 from atlas.graph import cites
 from atlas.graph.graph import Graph, Node, Weight
+from atlas.graph.words import filled, words_of
+from atlas.pages.composition import Composition, latex
 from atlas.pages.content import Amount, Page
 from atlas.pages.parts import Parts, over
 
@@ -23,7 +24,7 @@ def page(parts: Parts, node: Node) -> Page:
     return parts.page(
         node=node.id,
         kind="learned" if node.weights else "computed",
-        words=over(own, _with_equation(node)),
+        words=over(own, _words(parts, node)),
         settings=node.params,
         inputs=[parts.value(operand, node) for operand in node.of],
         outputs=[parts.result(node.steps[-1])],
@@ -36,12 +37,13 @@ def page(parts: Parts, node: Node) -> Page:
     )
 
 
-def _with_equation(node: Node) -> spec.Words:
-    """The component's words, with the equation that holds for the node's parameters."""
-    for equation in node.component.equations:
-        if holds(equation.when, node.params):
-            return node.component.model_copy(update=equation.model_dump(exclude={"when"}))
-    return node.component
+def _words(parts: Parts, node: Node) -> spec.Words:
+    """The component's words at this node. What only adds up branches shows what the branches are."""
+    words = words_of(node.component, node.params)
+    if not words.composed:
+        return words
+    text = Composition(parts.graph).residual(node.id)
+    return words.model_copy(update={"text": text, "latex": latex(text)})
 
 
 def page_of_weight(parts: Parts, weight: Weight) -> Page:
@@ -53,7 +55,7 @@ def page_of_weight(parts: Parts, weight: Weight) -> Page:
     if not inputs:  # the step prepares the weight alone
         inputs = [parts.value(operand, node) for operand in node.of]
     name = weight.component.rpartition(".")[2]
-    words = over(own, over(weight.words, step.words))
+    words = over(own, over(filled(weight.words, node.params), step.words))
     size, instances = _trained(parts.graph, weight), parts.graph.instances(weight)
     matrix = "The weight is stored output by input, [out, in], and applied as x Wᵀ."
     return parts.page(

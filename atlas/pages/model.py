@@ -10,6 +10,7 @@ from atlas.analyse.diff import diff
 from atlas.evidence.bibliography import evidence
 from atlas.graph.binding import bind
 from atlas.graph.graph import Graph
+from atlas.pages.composition import Composition, latex
 from atlas.pages.content import Amount, Difference, Facts, Page
 from atlas.pages.parts import Parts
 from atlas.resolution import catalogued
@@ -19,6 +20,7 @@ def page(parts: Parts) -> Page:
     """The page of the model itself."""
     model = parts.model
     architecture = parts.graph.architecture
+    composed = Composition(parts.graph)
     rows = counts.count(parts.graph, parts.library)
     last = parts.graph.blocks[-1].nodes[-1]
     conflicts = [
@@ -33,9 +35,9 @@ def page(parts: Parts) -> Page:
         words=spec.Words(
             title=model.name,
             summary=architecture.summary,
-            expression=architecture.expression,
-            text=architecture.text,
-            latex=architecture.latex,
+            expression=composed.expression(),
+            text=";  ".join(composed.model),
+            latex=r",\quad ".join(map(latex, composed.model)),
         ),
         inputs=[parts.named(name) for name in parts.graph.inputs],
         outputs=[parts.result(last.steps[-1])],

@@ -231,9 +231,6 @@ class Architecture(Spec):
     """The architecture that this one is built like (see `atlas.spec.inheritance`)."""
     title: str
     summary: str
-    expression: str = ""
-    text: str = ""
-    latex: str = ""
     cites: list[str] = []
     inputs: dict[str, Input]
     derived: dict[str, str] = {}

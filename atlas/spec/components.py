@@ -56,12 +56,15 @@ class Step(Words):
 
 
 class Equation(Spec):
-    """A component's equation where its parameters meet a condition."""
+    """What a component says of itself where its parameters meet a condition. What is empty is as without the condition."""
 
     when: str
-    expression: str
-    text: str
-    latex: str
+    title: str = ""
+    summary: str = ""
+    expression: str = ""
+    text: str = ""
+    latex: str = ""
+    short: str = ""
 
 
 class Component(Words):
@@ -73,6 +76,10 @@ class Component(Words):
     """Name -> default, or a list of allowed words with the default first."""
     equations: list[Equation] = []
     """Instead of the component's own equation: the first whose condition on the parameters is met."""
+    short: str = ""
+    """How it stands in the equation of a whole layer, with ports in angle brackets: `norm(<x>)`, `<x> + <y>`."""
+    composed: bool = False
+    """Whether the equation on its page is composed of those of its operands, as a residual's is."""
     weights: dict[str, Weight] = {}
     steps: Some[Step]
 

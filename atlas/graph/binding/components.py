@@ -15,6 +15,7 @@ from atlas.graph.binding.binding import Binding, known_dtypes
 from atlas.graph.binding.place import MOST_USED, Place, last_words, symbols_of, words_at
 from atlas.graph.binding.values import Params, Values
 from atlas.graph.graph import Operand, Step, Weight
+from atlas.graph.words import filled
 from atlas.resolution.model import Scalar
 
 MOST_STEPS = 20_000
@@ -208,7 +209,7 @@ class Components:
             computed_in=step.computed_in,
             over=place.axes.get(step.over, step.over) if step.over else None,
             by=self._param(step.by, place, where) if step.by is not None else None,
-            words=words_at(step, place.symbols),
+            words=filled(words_at(step, place.symbols), place.params),
             share=share,
             pairs=str(self._param(step.pairs, place, where)) if step.pairs else "halves",
             rope=str(self._param(step.rope, place, where)) if step.rope else "",
