@@ -43,7 +43,7 @@ HOSTILE_AXES = {
     "large float": (AXIS + "size = 1e999", "not a finite number"),
     "date": (AXIS + "size = 1979-05-27", "dates and times"),
     "impossible date": (AXIS + "size = 1979-13-27", "not TOML"),
-    "dotted key": ("[" + "a." * 3000 + "b]", "nested more than 16 deep"),
+    "dotted key": ("[" + "a." * 3000 + "b]", "nested"),
     "long dotted key": ("[" + "a." * 100_000 + "b]", "a line of 200,003 bytes"),
     "nested arrays": ("a = " + "[" * 4000 + "]" * 4000, "not TOML"),
     "long text": ("a = '''" + "xxxxxxx\n" * 2000 + "'''", "a string of 16,000 characters"),

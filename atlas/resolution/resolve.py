@@ -7,9 +7,9 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from atlas import spec
-from atlas.checkpoint import hub_url
 from atlas.errors import AtlasError, ConfigError, HubError, UnknownModel
 from atlas.files import reason
 from atlas.resolution import catalogued, config, file_kinds, quantisation
@@ -17,6 +17,9 @@ from atlas.resolution.model import Model
 from atlas.resolution.settings import read_json
 from atlas.resolution.spelling import ids, nearest, spelled
 from atlas.spec.library import Library
+
+if TYPE_CHECKING:
+    from atlas.checkpoint.hub_url import HubURL
 
 __all__ = ["catalogue_entry", "from_path", "ids", "nearest", "resolve", "unknown"]
 
@@ -37,6 +40,8 @@ def resolve(name: str, library: Library) -> Model:
     found = catalogue_entry(name, library)
     if found is not None:
         return catalogued.describe(*found, library)
+    from atlas.checkpoint import hub_url  # a catalogued model needs it not
+
     url = hub_url.parse(name)
     if url is not None:
         return _from_url(url, library)
@@ -66,7 +71,7 @@ def catalogue_entry(name: str, library: Library) -> tuple[spec.Family, spec.Entr
     return None
 
 
-def _from_url(url: hub_url.HubURL, library: Library) -> Model:
+def _from_url(url: HubURL, library: Library) -> Model:
     """The model of a Hub URL. A file in the repository means the repository's model."""
     found = catalogue_entry(url.repo, library)
     revision = None if url.revision == "main" else url.revision

@@ -1,6 +1,6 @@
 """Finds TOML files and reads them within limits, so that the rest of the code needs no limits of its own.
 
-Description files may come from strangers. Python's parser accepts integers of any length, infinities, and tables nested
+Description files may come from strangers. The parser accepts integers of any length, infinities, and tables nested
 as deep as a dotted key is long. These are refused here with the address of the value.
 """
 
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import os
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from atlas.errors import SpecError
 from atlas.files import read_regular
@@ -42,8 +43,8 @@ def read_toml(path: Path) -> dict[str, Any]:
             f"{path}: not TOML within the limits: a line of {longest:,} bytes, expected at most {MOST_CHARACTERS:,}"
         )
     try:
-        tables = tomllib.loads(data.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        tables = tomli.loads(data.decode("utf-8"))
+    except (tomli.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: not TOML: {str(error)[:200]}") from None
     except RecursionError:
         raise SpecError(f"{path}: not TOML within the limits: nested too deeply") from None
